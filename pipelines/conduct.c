@@ -499,7 +499,7 @@ static void conduct_start(struct run *run, const struct pipeline_control *contro
 		timeline_start(run->timeline, monitor->start_ns);
 	monitor_sample(run);
 	run->rounds.start_ns = monitor->start_ns;
-	run->rounds.live = !run->plan.facts.step_has_memory && !run->ranks;
+	run->rounds.late = run->plan.facts.step_has_memory;
 	lateness_start(&run->rounds.lateness, monitor->start_ns, run->segment_ns);
 	run->rounds.rank = run->ranks ? run->ranks->world.rank : 0;
 	run->injection.start_ns = monitor->start_ns;

@@ -194,7 +194,7 @@ struct rounds {
 	struct thread_meter *meters; /* (devices) of sync; NULL: not timed, or one device */
 	unsigned rank;               /* of this process; with other ranks alone */
 	struct lateness lateness;    /* of rounds with other ranks; else it is not open */
-	bool live; /* the meters' clocks are kept by the devices themselves (emulated) */
+	bool late; /* devices tell of an exchange when its step is over: what their clocks counted meanwhile is moved */
 	uint64_t steps[DEVICES_MAX]; /* of each device */
 	struct round open[ROUNDS_OPEN_MAX];
 	struct completions completions;

@@ -85,7 +85,8 @@ static int open_gradients(struct run *run, struct error *err)
 			.count = count_ranks(run),
 			.bytes = (uint64_t)model_gradient_bytes(run->config),
 			.bucket_bytes = (uint64_t)config_integer(run->config, KEY_SYNC_BUCKET),
-			.overlap = config_on(run->config, KEY_SYNC_OVERLAP)},
+			.overlap = config_on(run->config, KEY_SYNC_OVERLAP),
+			.on_device = run->group},
 		err);
 }
 
@@ -427,7 +428,7 @@ static int open_run(struct run *run, struct error *err)
 	if (!code && run->ranks && lateness_open(&run->rounds.lateness))
 		code = no_memory(err);
 	if (!code)
-		code = backend_group_open(&run->group, run->config, err);
+		code = backend_group_open(&run->group, run->config, run->ranks, err);
 	if (!code)
 		code = open_gradients(run, err);
 	if (!code)
@@ -439,7 +440,7 @@ static int open_run(struct run *run, struct error *err)
 
 /* --- ranks ------------------------------------------------------------------------------------ */
 
-/* All begin together, or none does: who could not open says so. */
+/* All start their threads together, and begin together, or none does: who could not says so. */
 static int begin_together(struct run *run, int code, struct error *err)
 {
 	return run->ranks ? ranks_agree(run->ranks, count_ranks(run), code, err) : code;
@@ -721,9 +722,8 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		out->facts = run->plan.facts;
 		if (!code)
 			code = open_run(run, err);
-		if (code)
-			code = begin_together(run, code, err);
-		else
+		code = begin_together(run, code, err);
+		if (!code)
 			code = run_threads(run, control, limits, &joined, err);
 		if (joined)
 			run_close(run);

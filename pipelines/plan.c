@@ -471,7 +471,7 @@ int pipeline_plan_samples(const struct config *config, const struct dataset *dat
 	plan->scratch_bytes = plan->decode_workers * sample_scratch_bytes(config, dataset);
 	plan->backend_bytes =
 		plan->devices * backend_bytes(config, plan->sample.values, plan->sample.classes);
-	if (config_integer(config, KEY_RUN_RANKS) > 1)
+	if (config_integer(config, KEY_RUN_RANKS) > 1 && !plan->facts.step_has_memory)
 		plan->backend_bytes += gradients_memory((uint64_t)model_gradient_bytes(config));
 	code = checkpoints_plan(config, dataset, plan, err);
 	if (!code)

@@ -97,12 +97,12 @@ static void rounds_meter(const struct rounds *r, unsigned device, const struct r
 		.host_ns = step->ranks.met_ns > 0 ? (float)(step->sync_ns - exchange_ns) : NAN,
 	};
 	span_item(m, ended_ns, exchange_ns, &item);
-	if (step->ranks.met_ns > 0) {
-		state_clock_enter(&m->clock, THREAD_WORKING, ended_ns - exchange_ns);
-		state_clock_enter(&m->clock, THREAD_STARVED, ended_ns);
-	} else if (!r->live) {
+	if (r->late) {
 		state_clock_move(
 			&m->clock, THREAD_STARVED, THREAD_WORKING, exchange_ns, clock_now_ns());
+	} else if (step->ranks.met_ns > 0) {
+		state_clock_enter(&m->clock, THREAD_WORKING, ended_ns - exchange_ns);
+		state_clock_enter(&m->clock, THREAD_STARVED, ended_ns);
 	}
 }
 
@@ -631,12 +631,14 @@ static struct slot *flights_finish(struct flights *f, uint64_t *now_ns)
 	const uint64_t shown_ns = timeline_mark();
 	const int code = s->backend->ops->finish(s->backend, &result, &err);
 	(void)timeline_end(TIMELINE_STEP_WAIT, shown_ns, flight->slot->batch);
-	/* A step that was cut short by the end of the run does not count. */
-	if (!flights_report(s, code, &err) || crew_stopping(&run->crew))
+	/* A step that was cut short by the end of the run does not count, nor one whose gradients could not be summed any more. */
+	if (!flights_report(s, code, &err) || crew_stopping(&run->crew) ||
+		!stepper_goes_on(s, &result))
 		return NULL;
 	struct step_record record = flights_judge(f, flight, &result, clock_now_ns());
 	flights_trace(s, flight->slot->batch, &result);
 	stepper_show_device(s, flight->slot->batch, &result);
+	stepper_show_ranks(s, flight->slot->batch, &result);
 	injection_hold(record.ended_ns, &run->crew.stopping);
 	if (crew_stopping(&run->crew))
 		return NULL;

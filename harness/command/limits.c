@@ -74,10 +74,11 @@ bool limits_has_stage(const struct config *config, const char *stage)
 	return !facts.step_null;
 }
 
-/* A device cannot do without the copy. */
+/* A device cannot do without the copy, nor without the sums of its gradients. */
 bool substitute_is_possible(const struct config *config, const char *stage)
 {
-	return !stage_is(stage, STAGE_UPLOAD) || !pipeline_facts(config).step_has_memory;
+	return !(stage_is(stage, STAGE_UPLOAD) || stage_is(stage, STAGE_SYNC)) ||
+	       !pipeline_facts(config).step_has_memory;
 }
 
 static bool is_planted(const struct substitution *substitution, const struct key *key)

@@ -13,6 +13,7 @@
 #include "harness/command/resume.h"
 #include "harness/config/conditions.h"
 #include "harness/record/fields.h"
+#include "workloads/backend/backend.h"
 #include "workloads/ranks/gradients.h"
 
 #include <errno.h>
@@ -130,16 +131,28 @@ static void party_hash_data(const struct plan *plan, char out[HASH_TEXT_BYTES])
 	party_put_hash(pieces ? hash_end(pieces) : 0, out);
 }
 
-static json_t *party_identity(const struct plan *plan)
+static json_t *party_identity(const struct party *party, const struct plan *plan)
 {
 	char program[HASH_TEXT_BYTES];
 	char data[HASH_TEXT_BYTES];
+	char device[BINDING_DEVICE_BYTES] = "";
+	const struct backend_ops *const ops = backend_choose(&plan->config, NULL, 0, NULL);
 	party_hash_program(program);
 	party_hash_data(plan, data);
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:i}", "version", MLBENCH_VERSION,
-		"program", program, "config", plan->hash, "data", data, "samples",
-		(json_int_t)plan->dataset.count, "bytes", (double)plan->dataset.total_bytes,
-		"cores", (int)plan->cores);
+	if (ops && ops->ranks_device && conditions_most_ranks(&plan->config) > 1)
+		(void)ops->ranks_device(party->ranks->world.local_rank, device, sizeof device);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:i}", "version",
+		MLBENCH_VERSION, "program", program, "config", plan->hash, "data", data, "backend",
+		ops ? ops->name : "", "device", device, "samples", (json_int_t)plan->dataset.count,
+		"bytes", (double)plan->dataset.total_bytes, "cores", (int)plan->cores);
+}
+
+static void party_keep_device(struct party *party, unsigned rank, const json_t *identity)
+{
+	struct ranks_binding *const binding = &party->binding;
+	if (rank < binding->rank_count)
+		(void)snprintf(binding->ranks[rank].device, BINDING_DEVICE_BYTES, "%s",
+			fields_text_of(identity, "device"));
 }
 
 static int party_compare(struct party *party, unsigned rank, const json_t *own,
@@ -148,7 +161,8 @@ static int party_compare(struct party *party, unsigned rank, const json_t *own,
 	static const char *const what[][2] = {{"version", "another version of mlbench"},
 		{"program", "another build of mlbench"},
 		{"config", "another configuration, by its defaults"},
-		{"data", "other files in dataset.path"}};
+		{"data", "other files in dataset.path"},
+		{"backend", "another step.backend, by the devices that it sees,"}};
 	char name[NAME_ROOM];
 	for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
 		const char *const a = fields_text_of(own, what[i][0]);
@@ -253,12 +267,14 @@ static void leader_close(struct party *party, int status)
 /* All are heard, since they would wait to be. */
 static int leader_compare_all(struct party *party, const struct plan *plan, struct error *err)
 {
-	json_t *const own = party_identity(plan);
+	json_t *const own = party_identity(party, plan);
 	int code = 0;
+	party_keep_device(party, 0, own);
 	for (unsigned rank = 1; rank < party->ranks->world.count && !party->ranks->lost; rank++) {
 		struct error why;
 		json_t *const theirs = party_take(party, rank, &why);
 		const int one = theirs ? party_compare(party, rank, own, theirs, &why) : -EIO;
+		party_keep_device(party, rank, theirs);
 		json_decref(theirs);
 		if (one && !code) {
 			code = one;
@@ -266,7 +282,9 @@ static int leader_compare_all(struct party *party, const struct plan *plan, stru
 		}
 	}
 	json_decref(own);
-	return code;
+	return code ? code
+		    : binding_check_devices(
+			      &party->binding, (unsigned)conditions_most_ranks(&plan->config), err);
 }
 
 static int leader_begin(struct party *party, const struct plan *plan, struct error *err)
@@ -508,6 +526,19 @@ static void party_begin_timelines(struct party *party, const struct party_job *j
 		others->parts = json_array();
 }
 
+/* By which their devices find one another.  Where the leader cannot make it, its pipeline says why when all begin. */
+static int party_share_id(struct ranks *ranks, const struct party_job *job, struct error *err)
+{
+	const struct backend_ops *const ops = backend_choose(job->config, NULL, 0, NULL);
+	struct error why;
+	if (!ops || !ops->ranks_id)
+		return 0;
+	memset(ranks->id, 0, sizeof ranks->id);
+	if (ranks_leads(ranks) && ops->ranks_id(ranks->id, &why))
+		memset(ranks->id, 0, sizeof ranks->id);
+	return ranks_share(ranks, party_count(job), ranks->id, sizeof ranks->id, err);
+}
+
 static int leader_start(
 	struct party *party, const struct party_job *job, struct ranks **ranks, struct error *err)
 {
@@ -521,7 +552,8 @@ static int leader_start(
 	if (code || count == 1 || !party_meets(job->config))
 		return code;
 	*ranks = party->ranks;
-	return ranks_train(party->ranks, count, err);
+	code = party_share_id(party->ranks, job, err);
+	return code ? code : ranks_train(party->ranks, count, err);
 }
 
 /* A repetition without its traces is still one. */
@@ -818,7 +850,7 @@ static int follower_job(struct follower *f, const json_t *message, struct error 
 	(void)snprintf(f->plan.name, sizeof f->plan.name, "%s", fields_text_of(message, "name"));
 	code = follower_open_data(f, code, err);
 	if (!code)
-		return party_answer(f->party, party_identity(&f->plan), err);
+		return party_answer(f->party, party_identity(f->party, &f->plan), err);
 	if (f->party->ranks->lost)
 		return code;
 	err->text[0] = '\0'; /* the leader says it */
@@ -964,7 +996,9 @@ static int follower_measure(
 		.pools = &f->pools,
 		.ranks = meets ? ranks : NULL};
 	const double started = clock_utc_seconds();
-	const int code = meets ? ranks_train(ranks, party_count(job), err) : 0;
+	int code = meets ? party_share_id(ranks, job, err) : 0;
+	if (meets && !code)
+		code = ranks_train(ranks, party_count(job), err);
 	if (code)
 		return code;
 	struct error why = {""};

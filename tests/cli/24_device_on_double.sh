@@ -33,9 +33,6 @@ for way in "--set upload.mode=none" "--set step.graph=on"; do
 done
 expect 2 "$MLBENCH" check tiny.ini $cuda $evaluating --set evaluate.step_time=5ms
 says "step.backend = cuda computes the forward pass"
-# Ranks exchange gradients from memory.
-expect 2 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$MLBENCH" check tiny.ini $cuda
-says "run.ranks = 2: ranks exchange gradients of one device each, on the cores or emulated"
 # Every configuration that is not about emulation runs here.
 export MLBENCH_DOUBLE_MEMORY=80000000000
 for name in imagenet_like imagenet_full png_medical step_only; do

@@ -1,11 +1,13 @@
 /* Devices that sum their gradients in buckets: when each sum is enqueued, on which stream, and that the weights have the same bits
  * however the gradients are cut. */
+#include "harness/base/clock.h"
 #include "tests/device/double/double.h"
 #include "tests/device/fixture.h"
 #include "tests/measuring.h"
 #include "workloads/backend/cuda/device_group.h"
 #include "workloads/backend/cuda/device_session.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +54,7 @@ static int take_notes(void **state)
 /* --- sessions that train together ------------------------------------------------------------- */
 
 struct member {
+	struct cuda_group *group; /* of its own, as in a process of its own; NULL: all have one */
 	struct cuda_options options;
 	struct cuda_session *session;
 	int code;
@@ -62,6 +65,8 @@ static void *open_member(void *context)
 {
 	struct member *const m = context;
 	m->code = session_open(&m->session, &m->options, &m->err);
+	if (!m->code && m->group)
+		m->code = session_join(m->session, &m->err);
 	return NULL;
 }
 
@@ -69,6 +74,7 @@ static void *close_member(void *context)
 {
 	struct member *const m = context;
 	session_close(m->session);
+	group_close(m->group);
 	return NULL;
 }
 
@@ -88,33 +94,65 @@ struct way {
 	uint64_t bucket_bytes;
 	bool overlap, graph;
 	unsigned streams, accumulate;
+	bool apart; /* as ranks: each device is another process's */
 };
+
+static atomic_bool gone; /* the last rank */
+static atomic_bool stopped;
+
+static int look_for_the_last(void *context, struct error *err)
+{
+	(void)context;
+	return atomic_load(&gone) ? error_set(err, -ETIMEDOUT, "the last one is gone") : 0;
+}
+
+static void open_groups(struct member *members, unsigned count)
+{
+	struct cuda_peers peers = {.count = DEVICES, .missing = look_for_the_last};
+	struct error err = {""};
+	assert_int_equal(group_id(peers.id, &err), 0);
+	for (peers.rank = 0; peers.rank < count; peers.rank++) {
+		struct member *const m = &members[peers.rank];
+		assert_int_equal(group_open(&m->group, DEVICES, &peers, &err), 0);
+		m->options.group = m->group;
+		m->options.rank = 0;
+		m->options.stop = &stopped;
+	}
+}
+
+static struct member member_of(const struct way *way, struct cuda_group *group, unsigned device)
+{
+	return (struct member){.options = {.device = device,
+				       .model = "mlp",
+				       .batch_size = BATCH,
+				       .sample_elements = ELEMENTS,
+				       .class_count = CLASSES,
+				       .type = AUGMENT_TYPE_FLOAT32,
+				       .precision = STEP_PRECISION_FP32,
+				       .rule = STEP_OPTIMIZER_ADAM,
+				       .learning_rate = 0.01F,
+				       .seed = 5,
+				       .accumulate = way->accumulate,
+				       .streams = way->streams,
+				       .graph = way->graph,
+				       .batch_room = BATCH * ELEMENTS * sizeof(float),
+				       .group = group,
+				       .rank = device,
+				       .devices = DEVICES,
+				       .bucket_bytes = way->bucket_bytes,
+				       .overlap = way->overlap}};
+}
 
 static struct cuda_group *open_members(struct member *members, const struct way *way)
 {
 	struct cuda_group *group = NULL;
 	struct error err = {""};
-	assert_int_equal(group_open(&group, DEVICES, &err), 0);
+	if (!way->apart)
+		assert_int_equal(group_open(&group, DEVICES, NULL, &err), 0);
 	for (unsigned i = 0; i < DEVICES; i++)
-		members[i] = (struct member){.options = {.device = i,
-						     .model = "mlp",
-						     .batch_size = BATCH,
-						     .sample_elements = ELEMENTS,
-						     .class_count = CLASSES,
-						     .type = AUGMENT_TYPE_FLOAT32,
-						     .precision = STEP_PRECISION_FP32,
-						     .rule = STEP_OPTIMIZER_ADAM,
-						     .learning_rate = 0.01F,
-						     .seed = 5,
-						     .accumulate = way->accumulate,
-						     .streams = way->streams,
-						     .graph = way->graph,
-						     .batch_room = BATCH * ELEMENTS * sizeof(float),
-						     .group = group,
-						     .rank = i,
-						     .devices = DEVICES,
-						     .bucket_bytes = way->bucket_bytes,
-						     .overlap = way->overlap}};
+		members[i] = member_of(way, group, i);
+	if (way->apart)
+		open_groups(members, DEVICES);
 	together(members, open_member);
 	return group;
 }
@@ -286,7 +324,8 @@ static void the_weights_have_the_same_bits(void **state)
 	(void)state;
 	static const struct way ways[] = {{0, true, false, 1, 1}, {0, false, false, 1, 1},
 		{4096, true, false, 1, 1}, {10000, true, false, 1, 1}, {32768, false, false, 1, 1},
-		{32768, true, false, 4, 1}, {32768, true, true, 1, 1}};
+		{32768, true, false, 4, 1}, {32768, true, true, 1, 1},
+		{4096, true, false, 1, 1, true}, {32768, true, true, 1, 1, true}};
 	struct member members[DEVICES];
 	struct cuda_group *const group = open_members(members, &ways[0]);
 	const size_t bytes = members[0].session->train->plan.parameters * sizeof(float);
@@ -308,6 +347,55 @@ static void the_weights_have_the_same_bits(void **state)
 	}
 }
 
+/* --- ranks: each device is another process's -------------------------------------------------- */
+
+/* A device that waits for one that does not come gives up when that is gone, or the run is stopped. */
+static void expect_end(atomic_bool *why, int code, const char *text)
+{
+	struct member members[DEVICES];
+	struct step_result result;
+	struct error err = {""};
+	uint64_t computed_ns = 0;
+	(void)open_members(members, &(const struct way){32768, true, false, 1, 1, true});
+	step(members, 0);
+	for (unsigned i = 0; i + 1 < DEVICES; i++)
+		launch(members, 1, i);
+	assert_int_equal(session_computed(members[0].session, &computed_ns, &err), 0);
+	assert_true(computed_ns > 0 && computed_ns <= clock_now_ns());
+	atomic_store(why, true);
+	for (unsigned i = 0; i + 1 < DEVICES; i++) {
+		assert_int_equal(session_finish(members[i].session, &result, &err), code);
+		assert_non_null(strstr(err.text, text));
+	}
+	together(members, close_member);
+	atomic_store(why, false);
+	call_count = 0;
+}
+
+static void who_is_gone_is_not_waited_for(void **state)
+{
+	(void)state;
+	expect_end(&gone, -ETIMEDOUT, "the last one is gone");
+	expect_end(&stopped, -ECANCELED, "stopped during a step");
+}
+
+/* Nor is one that is gone before it joined. */
+static void who_never_joins_is_not_waited_for(void **state)
+{
+	(void)state;
+	struct member one = member_of(&(const struct way){0, true, false, 1, 1, true}, NULL, 0);
+	pthread_t thread;
+	open_groups(&one, 1);
+	assert_int_equal(pthread_create(&thread, NULL, open_member, &one), 0);
+	(void)usleep(20 * 1000);
+	atomic_store(&gone, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(one.code, -ETIMEDOUT);
+	assert_string_equal(one.err.text, "the last one is gone");
+	(void)close_member(&one);
+	atomic_store(&gone, false);
+}
+
 static void nothing_is_left(void **state)
 {
 	(void)state;
@@ -323,6 +411,8 @@ int main(void)
 		cmocka_unit_test(without_overlap_they_follow_it),
 		cmocka_unit_test(what_is_hidden_is_measured),
 		cmocka_unit_test(the_weights_have_the_same_bits),
+		cmocka_unit_test(who_is_gone_is_not_waited_for),
+		cmocka_unit_test(who_never_joins_is_not_waited_for),
 		cmocka_unit_test(nothing_is_left),
 	};
 	return cmocka_run_group_tests(tests, take_notes, NULL);

@@ -1,4 +1,4 @@
-/* The test double of NCCL: sums over devices of one process, waiting for one another on streams, in progress until asked,
+/* The test double of NCCL: sums over devices of one process or two, waiting for one another on streams, in progress until asked,
  * given up when one gives up. */
 #include "tests/device/double/double.h"
 #include "tests/device/fixture.h"
@@ -8,8 +8,10 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 enum { RANKS = 4, COUNT = 1000 };
 
@@ -127,20 +129,21 @@ static void *sum_twice(void *argument)
 	return NULL;
 }
 
-static void run_ranks(struct rank *ranks, bool blocking)
+/* Ranks from .. to-1; the others are in another process. */
+static void run_some(struct rank *ranks, int from, int to, ncclUniqueId id, bool blocking)
 {
 	pthread_t threads[RANKS];
-	ncclUniqueId id;
-	assert_int_equal(nccl.ncclGetUniqueId(&id), ncclSuccess);
-	for (int i = 0; i < RANKS; i++) {
+	for (int i = from; i < to; i++) {
 		ranks[i] = (struct rank){.number = i, .blocking = blocking, .id = id};
 		assert_int_equal(pthread_create(&threads[i], NULL, sum_twice, &ranks[i]), 0);
 	}
-	for (int i = 0; i < RANKS; i++)
+	for (int i = from; i < to; i++)
 		pthread_join(threads[i], NULL);
-	for (int i = 0; i < RANKS; i++) {
+	for (int i = from; i < to; i++) {
 		rank_close(&ranks[i]);
 		assert_int_equal(ranks[i].failed_line, 0);
+		for (int j = 1; j < COUNT; j++) /* (1 + 2 + 3 + 4) j, then four times that */
+			assert_true(ranks[i].host[j] == (float)(10 * j * RANKS));
 	}
 }
 
@@ -152,15 +155,42 @@ static void sums_of_all_ranks(void **state)
 	assert_int_equal(version, DOUBLE_NCCL_VERSION);
 	for (int blocking = 0; blocking < 2; blocking++) {
 		struct rank *ranks = calloc(RANKS, sizeof *ranks);
-		run_ranks(ranks, blocking);
-		for (int i = 0; i < RANKS; i++)
-			for (int j = 1; j < COUNT;
-				j++) /* (1 + 2 + 3 + 4) j, then four times that */
-				assert_true(ranks[i].host[j] == (float)(10 * j * RANKS));
+		ncclUniqueId id;
+		assert_int_equal(nccl.ncclGetUniqueId(&id), ncclSuccess);
+		run_some(ranks, 0, RANKS, id, blocking);
 		for (int i = 1; i < RANKS; i++)
 			assert_memory_equal(ranks[0].host, ranks[i].host, sizeof ranks[0].host);
 		free(ranks);
 	}
+}
+
+static const char *other_half; /* the id, of this program as a second process */
+
+static void the_other_half(void **state)
+{
+	(void)state;
+	struct rank *ranks = calloc(RANKS, sizeof *ranks);
+	ncclUniqueId id;
+	memset(&id, 0, sizeof id);
+	(void)strcpy(id.internal, other_half);
+	run_some(ranks, RANKS / 2, RANKS, id, false);
+	free(ranks);
+}
+
+static void ranks_of_two_processes(void **state)
+{
+	(void)state;
+	ncclUniqueId id;
+	pid_t other;
+	int status = -1;
+	assert_int_equal(nccl.ncclGetUniqueId(&id), ncclSuccess);
+	char *const arguments[] = {"test_double_nccl", id.internal, NULL};
+	assert_int_equal(posix_spawn(&other, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+	struct rank *ranks = calloc(RANKS, sizeof *ranks);
+	run_some(ranks, 0, RANKS / 2, id, false);
+	free(ranks);
+	assert_int_equal(waitpid(other, &status, 0), other);
+	assert_int_equal(status, 0);
 }
 
 static void a_group_from_one_thread(void **state)
@@ -317,15 +347,19 @@ static void misuse_is_found(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, leaves_nothing)
 
-int main(void)
+int main(int count, char **arguments)
 {
+	const struct CMUnitTest half[] = {TEST(the_other_half)};
 	const struct CMUnitTest tests[] = {
 		TEST(sums_of_all_ranks),
+		TEST(ranks_of_two_processes),
 		TEST(a_group_from_one_thread),
 		TEST(waiting_can_be_given_up),
 		TEST(joining_and_giving_up_at_once),
 		TEST(a_sum_can_be_given_up),
 		TEST(misuse_is_found),
 	};
-	return cmocka_run_group_tests(tests, load, NULL);
+	other_half = count > 1 ? arguments[1] : NULL;
+	return other_half ? cmocka_run_group_tests(half, load, NULL)
+			  : cmocka_run_group_tests(tests, load, NULL);
 }

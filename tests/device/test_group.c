@@ -164,7 +164,7 @@ static void run(struct party *p, struct member *members, void *(*part)(void *con
 	uint64_t stop_after_ns)
 {
 	struct error err = {""};
-	if (group_open(&p->group, p->count, &err))
+	if (group_open(&p->group, p->count, NULL, &err))
 		fail_msg("%s", err.text);
 	const uint64_t begin = clock_now_ns();
 	for (unsigned i = 0; i < p->count; i++) {
@@ -305,9 +305,9 @@ static void senseless_groups_are_refused(void **state)
 	(void)state;
 	struct cuda_group *group;
 	struct error err;
-	assert_int_equal(group_open(&group, 1, &err), -EINVAL);
+	assert_int_equal(group_open(&group, 1, NULL, &err), -EINVAL);
 	assert_null(group);
-	assert_int_equal(group_open(&group, 1000, &err), -EINVAL);
+	assert_int_equal(group_open(&group, 1000, NULL, &err), -EINVAL);
 	group_close(NULL);
 	char version[64] = "";
 	nccl_version(version, sizeof version);
@@ -322,7 +322,7 @@ static void two_are_deterministic(void **state)
 	for (unsigned count = 2; count <= 3; count++) {
 		struct cuda_group *group;
 		struct error err;
-		assert_int_equal(group_open(&group, count, &err), 0);
+		assert_int_equal(group_open(&group, count, NULL, &err), 0);
 		assert_int_equal(group_is_deterministic(group), count == 2);
 		group_close(group);
 	}

@@ -769,7 +769,7 @@ static void run_ranks(struct rank *ranks, unsigned count)
 	struct error err = {""};
 	struct cuda_group *group = NULL;
 	pthread_t threads[CUDA_DEVICES_MAX];
-	GOOD(group_open(&group, count, &err));
+	GOOD(group_open(&group, count, NULL, &err));
 	for (unsigned i = 0; i < count; i++) {
 		ranks[i].options.group = group;
 		ranks[i].options.device = i;

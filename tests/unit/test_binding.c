@@ -8,6 +8,7 @@
 
 #include "workloads/ranks/binding.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,30 @@ static void unknown_cores_are_not_judged(void **state)
 	binding_release(&b);
 }
 
+/* Of those that train: two of a node never have the same one, those of two nodes may. */
+static void each_rank_has_a_device(void **state)
+{
+	(void)state;
+	static const unsigned nodes[] = {0, 0, 1, 1};
+	static const char *const lists[] = {"0-1", "2-3", "0-1", "2-3"};
+	static const char *const all[] = {"0-3", "0-3"};
+	static const char *const devices[] = {"0000:01:00.0", "0000:02:00.0"};
+	struct ranks_binding b;
+	struct error err = {""};
+	open_ranks(&b, 4, nodes, lists, all);
+	assert_int_equal(binding_check_devices(&b, 4, &err), 0);
+	for (unsigned i = 0; i < 4; i++)
+		(void)strcpy(b.ranks[i].device, devices[i % 2]);
+	assert_int_equal(binding_check_devices(&b, 4, &err), 0);
+	described(&b, "2 on each of 2 nodes from north on, 2 cores each; one device each");
+	(void)strcpy(b.ranks[3].device, devices[0]);
+	assert_int_equal(binding_check_devices(&b, 3, &err), 0);
+	assert_int_equal(binding_check_devices(&b, 4, &err), -EINVAL);
+	assert_non_null(strstr(err.text,
+		"2 ranks on south share 1 device (rank 3 has 0000:01:00.0, as an earlier one does)"));
+	binding_release(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +197,7 @@ int main(void)
 		cmocka_unit_test(fewer_cores_than_ranks_are_left),
 		cmocka_unit_test(loaders_on_one_core_are_told),
 		cmocka_unit_test(unknown_cores_are_not_judged),
+		cmocka_unit_test(each_rank_has_a_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

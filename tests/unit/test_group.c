@@ -251,7 +251,7 @@ static void the_slowest_sets_the_pace(void **state)
 	configure(&config, settings);
 	for (int try = 0; try < TRIES && !waited; try++) {
 		struct backend_group *group;
-		assert_int_equal(backend_group_open(&group, &config, &err), 0);
+		assert_int_equal(backend_group_open(&group, &config, NULL, &err), 0);
 		step_unlike(group, &config, trainers);
 		/* One that begins late finds the other well on its way. */
 		const uint64_t begin_ns = trainers[0].begin_ns < trainers[1].begin_ns
@@ -319,7 +319,7 @@ static void who_has_one_device_refuses_two(void **state)
 		assert_non_null(strstr(err.text, "step.devices = 2"));
 		assert_non_null(strstr(err.text, refused[i]));
 		struct backend_group *group;
-		assert_int_equal(backend_group_open(&group, &config, &err), -EINVAL);
+		assert_int_equal(backend_group_open(&group, &config, NULL, &err), -EINVAL);
 		assert_null(group);
 		config_release(&config);
 	}

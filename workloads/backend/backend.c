@@ -97,10 +97,10 @@ int backend_validate(const struct config *config, struct error *err)
 			"step.devices = %lld: the %s backend has one device; set it to 1, or use step.backend = emulated or cuda",
 			(long long)devices, ops->name);
 	const int64_t ranks = config_integer(config, KEY_RUN_RANKS);
-	if (ranks > 1 && (devices > 1 || backend_is_device(ops)))
+	if (ranks > 1 && (devices > 1 || (backend_is_device(ops) && !ops->ranks_open)))
 		return error_set(err, -EINVAL,
-			"run.ranks = %lld: ranks exchange gradients of one device each, on the cores or emulated; set "
-			"step.devices = 1 and step.backend = emulated or openblas",
+			"run.ranks = %lld: ranks exchange gradients of one device each; set step.devices = 1, and start a "
+			"rank for each device",
 			(long long)ranks);
 	return ops->validate ? ops->validate(config, err) : 0;
 }
@@ -239,21 +239,25 @@ int backend_refuse_name(struct error *err, const char *kind, const char *word,
 
 /* --- groups of devices, for every backend ----------------------------------------------------- */
 
-int backend_group_open(struct backend_group **out, const struct config *config, struct error *err)
+int backend_group_open(struct backend_group **out, const struct config *config, struct ranks *ranks,
+	struct error *err)
 {
 	*out = NULL;
-	const unsigned count = (unsigned)config_integer(config, KEY_STEP_DEVICES);
+	const unsigned count =
+		(unsigned)config_integer(config, ranks ? KEY_RUN_RANKS : KEY_STEP_DEVICES);
 	if (count < 2)
 		return 0;
 	int code = backend_validate(config, err);
-	if (code)
+	const struct backend_ops *const ops = backend_choose(config, NULL, 0, NULL);
+	if (code || (ranks && !ops->ranks_open))
 		return code;
 	struct backend_group *group = calloc(1, sizeof *group);
 	if (!group)
 		return error_set(err, -ENOMEM, "out of memory for a group of %u devices", count);
-	group->ops = backend_choose(config, NULL, 0, err);
+	group->ops = ops;
 	group->count = count;
-	code = group->ops->group_open(&group->own, config, count, err);
+	code = ranks ? ops->ranks_open(&group->own, ranks, count, err)
+		     : ops->group_open(&group->own, config, count, err);
 	if (code) {
 		free(group);
 		return code;

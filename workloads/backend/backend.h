@@ -22,6 +22,7 @@
 #include "harness/config/tables.h"
 #include "harness/record/measurement.h"
 #include "workloads/backend/batch.h"
+#include "workloads/ranks/ranks.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -92,6 +93,13 @@ struct backend_ops {
 	int (*group_open)(
 		void **own, const struct config *config, unsigned count, struct error *err);
 	void (*group_close)(void *own);
+
+	/* Ranks that train together with a device each, which computes by itself; without these two such a backend trains alone.  One
+	 * of them makes an id, by which all open the group; group_close ends it. */
+	int (*ranks_id)(unsigned char id[RANKS_ID_BYTES], struct error *err);
+	int (*ranks_open)(void **own, struct ranks *ranks, unsigned count, struct error *err);
+	/* The device that this rank takes, of those of its node: "0000:81:00.0".  Returns out; "": it has none. */
+	const char *(*ranks_device)(unsigned local_rank, char *out, size_t room);
 
 	/* Marks a stage of the calling thread for an outside profiler (NVTX); NULL name: its end.  Optional. */
 	void (*mark)(const char *name);
@@ -212,9 +220,11 @@ const char *openblas_describe(char *out, size_t room);
 
 /* --- devices that train together -------------------------------------------------------------- */
 
-/* Opens the group of step.devices for the backend that step.backend chooses; before the backends, on any thread.
- * *out is NULL for one device.  -EINVAL: the backend has one device only; -ENOTSUP: it cannot exchange (err: why). */
-int backend_group_open(struct backend_group **out, const struct config *config, struct error *err);
+/* Opens the group of step.devices, or of ranks (NULL: alone), for the backend that step.backend chooses; before the backends, on any
+ * thread.  *out is NULL for one device, and for ranks that exchange through gradients.h.  -EINVAL: the backend has one device only;
+ * -ENOTSUP: it cannot exchange (err: why). */
+int backend_group_open(struct backend_group **out, const struct config *config, struct ranks *ranks,
+	struct error *err);
 /* After all its backends were closed; NULL is fine. */
 void backend_group_close(struct backend_group *group);
 

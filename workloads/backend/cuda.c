@@ -2,11 +2,15 @@
  * said by name), and the backend's functions as calls of the plug-in's.  Nothing here knows CUDA. */
 #include "workloads/backend/cuda.h"
 
+#include "harness/base/clock.h"
+#include "harness/base/launcher.h"
 #include "harness/base/plugin.h"
 #include "harness/base/program.h"
 #include "harness/base/units.h"
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
+#include "workloads/ranks/gradients.h"
+#include "workloads/ranks/ranks.h"
 #include "workloads/sample/sample.h"
 
 #include <ctype.h>
@@ -246,6 +250,40 @@ static int cuda_check_devices(
 		wanted, node->count, node->count == 1 ? "" : "s");
 }
 
+/* Ranks of a node take its devices in turn, of those that they see: that is device 0 where the launcher shows each rank its own. */
+static unsigned cuda_ranks_device(unsigned local_rank)
+{
+	const size_t count = cuda_find()->node.count;
+	return count > 0 ? (unsigned)(local_rank % count) : 0;
+}
+
+/* Where the launcher says which of the node's devices each rank sees, who takes which is compared before they train (party.c). */
+static int cuda_check_ranks(
+	const struct config *config, const struct cuda_node *node, struct error *err)
+{
+	struct launcher launcher;
+	const unsigned ranks = (unsigned)config_integer(config, KEY_RUN_RANKS);
+	if (ranks < 2)
+		return 0;
+	if (!isdigit((unsigned char)node->nccl[0]))
+		return error_set(err, -ENOTSUP,
+			"run.ranks = %u: the ranks' devices cannot exchange gradients: %s", ranks,
+			node->nccl);
+	if (config_real(config, KEY_SYNC_GRADIENTS) > 0)
+		return error_set(err, -EINVAL,
+			"sync.gradients has no effect with step.backend = cuda, which exchanges the gradients of "
+			"step.model; remove it");
+	if (!launcher_find(&launcher) || getenv("CUDA_VISIBLE_DEVICES"))
+		return 0;
+	const unsigned here = launcher.local_count < ranks ? launcher.local_count : ranks;
+	if (here <= node->count)
+		return 0;
+	return error_set(err, -EINVAL,
+		"%s started %u ranks on this node, which has %zu device%s: start a rank for each device, or set "
+		"run.ranks = %zu",
+		launcher.name, here, node->count, node->count == 1 ? "" : "s", node->count);
+}
+
 static const char *cuda_precision_name(const struct config *config, char out[CONFIG_VALUE_BYTES])
 {
 	const struct config_value value = {.integer = cuda_precision(config)};
@@ -291,6 +329,8 @@ static int cuda_validate(const struct config *config, struct error *err)
 	int code = backend_check_model(config, err);
 	if (!code)
 		code = cuda_check_devices(config, &found->node, err);
+	if (!code)
+		code = cuda_check_ranks(config, &found->node, err);
 	if (code)
 		return code;
 	struct sample_sizes sizes;
@@ -305,9 +345,29 @@ static int cuda_validate(const struct config *config, struct error *err)
 
 /* --- a session -------------------------------------------------------------------------------- */
 
+/* Waits for the other ranks' devices, so that none waits in NCCL for one that could not be opened: that rank says why when all agree
+ * to begin, and until then nothing is launched.  code: of opening this one. */
+static int cuda_join_ranks(const struct cuda *cuda, int code, struct error *err)
+{
+	struct gradients *const gradients = cuda->backend.gradients;
+	struct gradients_round round = {.leaves = GRADIENTS_STAY};
+	struct error ignored;
+	const uint64_t now_ns = clock_now_ns();
+	if (code) {
+		(void)gradients_leave(gradients, GRADIENTS_FAILED, &ignored);
+		return code;
+	}
+	gradients_begin(gradients, now_ns, now_ns);
+	code = gradients_finish(gradients, now_ns, &round, err);
+	return code || round.leaves != GRADIENTS_STAY ? code
+						      : cuda->plugin->join(cuda->session, err);
+}
+
 static int cuda_open(struct backend *backend, struct error *err)
 {
 	struct cuda *cuda = (struct cuda *)backend;
+	const struct ranks *const ranks =
+		backend->gradients ? backend->gradients->options.ranks : NULL;
 	cuda->plugin = cuda_find()->plugin;
 	cuda->sampled = (struct step_result){
 		.gradient_norm = NAN,
@@ -317,18 +377,24 @@ static int cuda_open(struct backend *backend, struct error *err)
 	};
 	struct cuda_options options =
 		cuda_options_from(backend->config, backend->sample_elements, backend->class_count);
+	if (ranks)
+		backend->device_index = cuda_ranks_device(ranks->world.local_rank);
 	options.device = backend->device_index;
 	options.staging_places = backend->staging_places;
 	if (backend->batch_room > 0)
 		options.batch_room = backend->batch_room;
 	options.group = backend->group ? backend->group->own : NULL;
-	options.rank = backend->device_index;
-	options.devices = backend->device_count;
+	options.rank = ranks ? 0 : backend->device_index;
+	options.devices = ranks ? backend->group->count : backend->device_count;
 	options.stop = backend->stop;
 	options.choosing = backend->choosing;
-	const int code = cuda->plugin->open(&cuda->session, &options, err);
-	if (code)
+	int code = cuda->plugin->open(&cuda->session, &options, err);
+	if (ranks)
+		code = cuda_join_ranks(cuda, code, err);
+	if (code) {
+		cuda->plugin->close(cuda->session);
 		return code;
+	}
 	struct cuda_description description;
 	cuda->plugin->describe(cuda->session, &description);
 	backend->flops_per_sample = description.flops_per_sample;
@@ -355,12 +421,44 @@ static void cuda_keep_statistics(struct cuda *cuda, const struct step_result *re
 		cuda->sampled = *result;
 }
 
+/* The ranks meet when their devices have the step's gradients, which are summed there meanwhile. */
+static int cuda_meet(struct cuda *cuda, struct gradients_round *out, struct error *err)
+{
+	struct gradients *const gradients = cuda->backend.gradients;
+	uint64_t computed_ns = 0;
+	int code = gradients ? cuda->plugin->computed(cuda->session, &computed_ns, err) : 0;
+	if (code || computed_ns == 0)
+		return code;
+	gradients_begin(gradients, computed_ns, computed_ns);
+	return gradients_finish(gradients, computed_ns, out, err);
+}
+
+/* When the sums were there the device says. */
+static void cuda_time_round(struct gradients_round *round, struct step_result *out)
+{
+	if (out->sync_begin_ns == 0)
+		out->sync_begin_ns = clock_now_ns() - out->sync_ns;
+	round->ended_ns = out->sync_begin_ns + out->sync_ns;
+	round->first_ns = round->ended_ns - out->exchange_ns;
+	if (round->met_ns > round->ended_ns)
+		round->met_ns = round->ended_ns;
+	if (round->met_ns < out->sync_begin_ns)
+		round->met_ns = out->sync_begin_ns;
+}
+
 static int cuda_finish(struct backend *backend, struct step_result *out, struct error *err)
 {
 	struct cuda *cuda = (struct cuda *)backend;
-	const int code = cuda->plugin->finish(cuda->session, out, err);
-	if (!code)
-		cuda_keep_statistics(cuda, out);
+	struct gradients_round round = {.leaves = GRADIENTS_STAY};
+	int code = cuda_meet(cuda, &round, err);
+	if (!code && round.leaves == GRADIENTS_STAY) {
+		code = cuda->plugin->finish(cuda->session, out, err);
+		if (!code)
+			cuda_keep_statistics(cuda, out);
+		if (!code && round.met_ns > 0)
+			cuda_time_round(&round, out);
+	}
+	out->round = round;
 	return code;
 }
 
@@ -407,9 +505,42 @@ static int cuda_group_open(
 {
 	(void)config;
 	struct cuda_group *group = NULL;
-	const int code = cuda_find()->plugin->group_open(&group, count, err);
+	const int code = cuda_find()->plugin->group_open(&group, count, NULL, err);
 	*own = group;
 	return code;
+}
+
+static int cuda_ranks_id(unsigned char id[RANKS_ID_BYTES], struct error *err)
+{
+	_Static_assert((int)CUDA_ID_BYTES == (int)RANKS_ID_BYTES, "they are handed on");
+	return cuda_find()->plugin->group_id(id, err);
+}
+
+static int cuda_miss_rank(void *context, struct error *err)
+{
+	struct ranks *const ranks = context;
+	return ranks->missing(ranks, err);
+}
+
+static int cuda_ranks_open(void **own, struct ranks *ranks, unsigned count, struct error *err)
+{
+	struct cuda_group *group = NULL;
+	struct cuda_peers peers = {.rank = ranks_index(ranks),
+		.count = count,
+		.missing = cuda_miss_rank,
+		.context = ranks};
+	memcpy(peers.id, ranks->id, sizeof peers.id);
+	const int code = cuda_find()->plugin->group_open(&group, count, &peers, err);
+	*own = group;
+	return code;
+}
+
+static const char *cuda_rank_device(unsigned local_rank, char *out, size_t room)
+{
+	const unsigned device = cuda_ranks_device(local_rank);
+	const struct cuda_node *const node = &cuda_find()->node;
+	(void)snprintf(out, room, "%s", device < node->count ? node->devices[device].bus : "");
+	return out;
 }
 
 static void cuda_group_close(void *own)
@@ -479,5 +610,8 @@ const struct backend_ops cuda_backend_ops = {
 	.describe = cuda_describe,
 	.group_open = cuda_group_open,
 	.group_close = cuda_group_close,
+	.ranks_id = cuda_ranks_id,
+	.ranks_open = cuda_ranks_open,
+	.ranks_device = cuda_rank_device,
 	.mark = cuda_mark,
 };

@@ -126,6 +126,8 @@ void binding_describe(const struct ranks_binding *b, struct buffer *out)
 		else
 			binding_describe_kind(b, node, nodes, &kinds[node], out);
 	}
+	if (b->rank_count > 0 && b->ranks[0].device[0])
+		buffer_text(out, "; one device each");
 	free(kinds);
 }
 
@@ -170,6 +172,39 @@ bool binding_judge(const struct ranks_binding *b, unsigned threads, const struct
 		(void)snprintf(out + used, (size_t)(BINDING_WARNING_BYTES - used), " or '%s%u'",
 			launcher->widen, fair < threads ? fair : threads);
 	return false;
+}
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+/* Whether a rank before it on its node has the same one. */
+static bool binding_takes_again(const struct ranks_binding *b, unsigned rank)
+{
+	for (unsigned i = 0; i < rank; i++)
+		if (b->ranks[i].node == b->ranks[rank].node && b->ranks[i].device[0] &&
+			strcmp(b->ranks[i].device, b->ranks[rank].device) == 0)
+			return true;
+	return false;
+}
+
+int binding_check_devices(const struct ranks_binding *b, unsigned count, struct error *err)
+{
+	unsigned first = 0;
+	unsigned ranks = 0;
+	unsigned devices = 0;
+	while (first < count && first < b->rank_count && !binding_takes_again(b, first))
+		first++;
+	if (first >= count || first >= b->rank_count)
+		return 0;
+	const unsigned node = b->ranks[first].node;
+	for (unsigned i = 0; i < count && i < b->rank_count; i++) {
+		ranks += b->ranks[i].node == node;
+		devices += b->ranks[i].node == node && !binding_takes_again(b, i);
+	}
+	return error_set(err, -EINVAL,
+		"%u ranks on %.40s share %u device%s (rank %u has %s, as an earlier one does): start one rank for "
+		"each device, and leave CUDA_VISIBLE_DEVICES unset, or set it to another device for each rank",
+		ranks, b->nodes[node].host, devices, devices == 1 ? "" : "s", first,
+		b->ranks[first].device);
 }
 
 /* --- between the ranks ------------------------------------------------------------------------ */

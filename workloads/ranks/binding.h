@@ -1,4 +1,4 @@
-/* Which cores each rank has: as its launcher bound it, but where it left several ranks of a node the same cores, these are divided
+/* Which cores, and which device, each rank has: cores as its launcher bound it, but where it left several ranks of a node the same cores, these are divided
  * between them, before a thread is started.  A rank that is bound to fewer cores than its threads need while others of its node have no
  * rank gets a warning: launchers bind to one core unless they are told otherwise, and a data loader is many threads.
  *
@@ -17,13 +17,15 @@
 
 struct ranks;
 
-enum { BINDING_NOTE_BYTES = 256, BINDING_WARNING_BYTES = 240 };
+enum { BINDING_NOTE_BYTES = 256, BINDING_WARNING_BYTES = 240, BINDING_DEVICE_BYTES = 32 };
 
 struct binding_rank {
 	unsigned node;
 	hwloc_bitmap_t cores; /* as the launcher left it; empty: not known */
 	/* Ranks of its node with the same cores, itself among them, and which of these it is. */
 	unsigned sharers, index;
+	char device
+		[BINDING_DEVICE_BYTES]; /* its PCI address, which whoever knows it sets; "": none */
 };
 
 struct binding_node {
@@ -51,6 +53,9 @@ void binding_describe(const struct ranks_binding *binding, struct buffer *out);
 /* With so many threads in each rank: false, with a warning, where some are bound to too few cores. */
 bool binding_judge(const struct ranks_binding *binding, unsigned threads,
 	const struct launcher *launcher, char out[BINDING_WARNING_BYTES]);
+
+/* Of the first `count` ranks, those of a node have a device each.  -EINVAL: two have the same one. */
+int binding_check_devices(const struct ranks_binding *binding, unsigned count, struct error *err);
 
 /* --- its parts: pure functions ---------------------------------------------------------------- */
 

@@ -49,9 +49,14 @@ struct summing {
 
 /* --- buckets ---------------------------------------------------------------------------------- */
 
+static size_t summing_values(const struct gradients_options *options)
+{
+	return options->on_device ? 0 : (size_t)(options->bytes / sizeof(float));
+}
+
 static size_t summing_bucket_values(const struct gradients_options *options)
 {
-	const uint64_t values = options->bytes / sizeof(float);
+	const uint64_t values = summing_values(options);
 	uint64_t most = options->bucket_bytes / sizeof(float);
 	if (most == 0 || most > values)
 		most = values;
@@ -60,7 +65,7 @@ static size_t summing_bucket_values(const struct gradients_options *options)
 
 static int summing_cut(struct summing *g, struct error *err)
 {
-	const size_t values = (size_t)(g->gradients.options.bytes / sizeof(float));
+	const size_t values = summing_values(&g->gradients.options);
 	const size_t most = summing_bucket_values(&g->gradients.options);
 	g->bucket_count = values > 0 ? (values + most - 1) / most : 0;
 	g->buckets = calloc(g->bucket_count + 1, sizeof *g->buckets);

@@ -10,6 +10,9 @@
  * whether any leaves.  One that leaves takes part in one round more, so that all ranks end after the same one, and nothing stays
  * open between them.
  *
+ * A device that computes by itself (cuda) sums its gradients without MPI.  Its ranks meet as soon as it has them, so that none waits
+ * for a sum to which one that leaves does not come: the round that somebody leaves is not finished.
+ *
  * The step's thread alone; MPI goes on only while it is in here. */
 #ifndef MLBENCH_WORKLOADS_RANKS_GRADIENTS_H
 #define MLBENCH_WORKLOADS_RANKS_GRADIENTS_H
@@ -29,6 +32,8 @@ struct gradients_options {
 	uint64_t bytes;        /* of gradients; 0: ranks only meet */
 	uint64_t bucket_bytes; /* of a bucket at most; 0: all are one */
 	bool overlap;
+	/* A device has them and sums them with the others' itself: here is no memory for them, and no bucket; ranks meet. */
+	bool on_device;
 };
 
 /* Bytes that gradients_open maps. */

@@ -212,6 +212,20 @@ int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct er
 	return ranks_receive(ranks, rank, ranks->patience_ns, out, err);
 }
 
+int ranks_share(struct ranks *ranks, unsigned count, void *data, size_t bytes, struct error *err)
+{
+	struct buffer text = {0};
+	if (ranks_leads(ranks))
+		return ranks_tell(ranks, count, data, bytes, err);
+	int code = ranks_hear(ranks, 0, &text, err);
+	if (!code && text.size != bytes)
+		code = error_set(err, -EPROTO, "rank 0 sent %zu bytes for %zu", text.size, bytes);
+	if (!code)
+		memcpy(data, text.data, bytes);
+	buffer_release(&text);
+	return code;
+}
+
 /* --- agreeing --------------------------------------------------------------------------------- */
 
 /* The first reason not to, with its name, into out. */
@@ -411,6 +425,7 @@ int ranks_open_through(struct ranks **out, const struct ranks_options *options, 
 		return error_set(
 			err, -ENOMEM, "out of memory for %u ranks", options->launcher.count);
 	ranks->agree = ranks_all_agree;
+	ranks->missing = ranks_missing;
 	ranks->plugin = options->plugin;
 	ranks->launcher = options->launcher;
 	ranks->stop = options->stop;

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RANKS_MESSAGE_MAX = 64 << 20 /* bytes */, RANKS_CLOCK_BYTES = 80 };
+enum { RANKS_MESSAGE_MAX = 64 << 20 /* bytes */, RANKS_CLOCK_BYTES = 80, RANKS_ID_BYTES = 128 };
 
 /* Where a rank is, as the leader knows it.  Its monotonic clock and offset_ns are the leader's, give or take error_ns. */
 struct rank_place {
@@ -35,9 +35,10 @@ struct gradients;
 struct gradients_options;
 
 struct ranks {
-	/* What a pipeline calls of the ranks that it trains with, so that one that never does links nothing of them: ranks_agree;
-	 * and gradients_open, which whoever opened them sets where they are to train. */
+	/* What a pipeline calls of the ranks that it trains with, so that one that never does links nothing of them: ranks_agree and
+	 * ranks_missing; and gradients_open, which whoever opened them sets where they are to train. */
 	int (*agree)(struct ranks *ranks, unsigned count, int code, struct error *err);
+	int (*missing)(struct ranks *ranks, struct error *err);
 	int (*open_gradients)(
 		struct gradients **out, const struct gradients_options *options, struct error *err);
 	const struct mpi_plugin *plugin;
@@ -49,9 +50,11 @@ struct ranks {
 	int64_t offset_ns;         /* of this rank's clock, as in its place; 0 of the leader's */
 	uint64_t error_ns;
 	struct pulse *pulse; /* of which the others are; owned */
-	unsigned without;    /* the one that takes no part for now, never the leader; 0: all do */
-	bool spares;         /* a lost rank ends no waiting but for itself */
-	atomic_bool lost;    /* somebody is gone, or requests stay open: ending waits for nobody */
+	/* By which devices find one another, of the leader's backend: of this repetition. */
+	unsigned char id[RANKS_ID_BYTES];
+	unsigned without; /* the one that takes no part for now, never the leader; 0: all do */
+	bool spares;      /* a lost rank ends no waiting but for itself */
+	atomic_bool lost; /* somebody is gone, or requests stay open: ending waits for nobody */
 };
 
 /* *out is NULL with 0: this process is alone.  -ENOTSUP: a launcher started several, and there is no plug-in, or MPI sees others
@@ -101,6 +104,9 @@ int ranks_hear(struct ranks *ranks, uint64_t limit_ns, struct buffer *out, struc
 int ranks_answer(struct ranks *ranks, const void *data, size_t bytes, struct error *err);
 /* The leader: the answer of one rank. */
 int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct error *err);
+
+/* Each of the first `count` ranks that take part, at the same point of its work: the leader's bytes, into the others' data. */
+int ranks_share(struct ranks *ranks, unsigned count, void *data, size_t bytes, struct error *err);
 
 /* Each of the first `count` ranks that take part, at the same point of its work: 0 when all of them said 0.  Else the first one's reason with its
  * name, and -ECANCELED, of those who had said 0 themselves; of who had not, its own code. */

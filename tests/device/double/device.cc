@@ -268,8 +268,8 @@ cudaError_t cudaDeviceGetPCIBusId(char *out, int room, int device)
 	return api("cudaDeviceGetPCIBusId", frame::safe, [&] {
 		if (!is_device(device))
 			return cudaErrorInvalidDevice;
-		const int length =
-			snprintf(out, (size_t)room, "0000:%02X:00.0", (unsigned)device + 1);
+		const int length = snprintf(
+			out, (size_t)room, "0000:%02X:00.0", (unsigned)set.seen[device] + 1);
 		return length < room ? cudaSuccess : cudaErrorInvalidValue;
 	});
 }

@@ -1,6 +1,7 @@
 /* What a test can ask the test double of the CUDA libraries, beside their own functions.  Environment, read at the first
  * call and again by double_configure:
  *   MLBENCH_DOUBLE_DEVICES=2           how many devices (1); 0: cudaErrorNoDevice
+ *   CUDA_VISIBLE_DEVICES=1             which of them this process sees, by numbers
  *   MLBENCH_DOUBLE_NAME="NVIDIA H100"  their name, behind "test double " ("(CPU)")
  *   MLBENCH_DOUBLE_DRIVER=12080        what the driver supports (13000); less than the runtime: too old; 0: none
  *   MLBENCH_DOUBLE_MEMORY=BYTES        of each device (4 GiB)

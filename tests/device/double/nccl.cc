@@ -1,47 +1,79 @@
-/* A double of NCCL for devices of one process: sums of floats over all ranks, on their streams, waiting for one another as
- * the real ones do.  Its thread of work is the streams'; communicators that do not block are "in progress" until they were
- * asked once, and what they were given is enqueued only then, as documented. */
+/* A double of NCCL for devices of one node, in one process or several: sums of floats over all ranks, on their streams, waiting for
+ * one another as the real ones do.  Its thread of work is the streams'; communicators that do not block are "in progress" until they
+ * were asked once, and what they were given is enqueued only then, as documented.
+ *
+ * Ranks meet in shared memory that the unique id names.  They look at it instead of waiting for a condition, so that one that is
+ * killed holds up nobody but by its absence. */
 #include "tests/device/double/double.h"
 #include "tests/device/double/handles.h"
 #include "tests/device/double/memory.h"
 #include "tests/device/double/stream.h"
 #include "workloads/backend/cuda/nccl_abi.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace twin
 {
 namespace
 {
 
-enum { RANKS_MAX = DEVICES_MAX };
+enum { RANKS_MAX = DEVICES_MAX, LOOKS = 100, PAUSE_US = 50 };
 
-/* One sum of all ranks. */
-struct meeting {
-	const float *from[RANKS_MAX];
-	float *to[RANKS_MAX];
-	size_t count = 0;
-	int arrived = 0, left = 0;
-	bool done = false;
-};
+const size_t CHUNK = 16384;
 
-/* The ranks of one unique id. */
+/* The ranks of one unique id; zeros at first. */
 struct clique {
-	std::mutex lock;
-	std::condition_variable changed;
-	int ranks = 0, joined = 0;
-	bool aborted = false, failed = false;
-	std::map<uint64_t, meeting> meetings;
+	std::atomic<int> ranks, joined;
+	std::atomic<bool> aborted, failed;
+	std::atomic<uint64_t> met[RANKS_MAX];   /* how often each one came to a meeting */
+	std::atomic<uint64_t> count[RANKS_MAX]; /* of the sum that it is at */
+	float values[RANKS_MAX][CHUNK];
 };
+
+void clique_put_name(ncclUniqueId &id, unsigned number)
+{
+	(void)snprintf(
+		id.internal, sizeof id.internal, "/mlbench-nccl-%d-%u", (int)getpid(), number);
+}
+
+/* Those that not all ranks came to are left until this process ends. */
+struct made {
+	std::atomic<unsigned> count;
+	~made()
+	{
+		ncclUniqueId id;
+		for (unsigned number = 1; number <= count; number++) {
+			clique_put_name(id, number);
+			(void)shm_unlink(id.internal);
+		}
+	}
+} cliques_made;
+
+std::shared_ptr<clique> clique_map(const char *name, int flags)
+{
+	const int fd = *name ? shm_open(name, O_RDWR | flags, 0600) : -1;
+	void *at = MAP_FAILED;
+	if (fd >= 0 && (!(flags & O_CREAT) || ftruncate(fd, sizeof(clique)) == 0))
+		at = mmap(nullptr, sizeof(clique), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0)
+		(void)close(fd);
+	if (at == MAP_FAILED)
+		return nullptr;
+	return {static_cast<clique *>(at), [](clique *all) { (void)munmap(all, sizeof *all); }};
+}
 
 struct communicator {
 	std::shared_ptr<clique> all;
 	int rank, device;
 	bool blocking;
 	std::vector<work> deferred; /* until asked, or until the group ends */
-	uint64_t sums = 0;          /* done by this rank; its stream's thread alone */
+	std::mutex lock;            /* of these */
+	uint64_t met = 0;           /* meetings of this rank; its stream's thread alone */
 };
 using communicator_ref = std::shared_ptr<communicator>;
 
@@ -57,12 +89,6 @@ handles<ncclComm_t, communicator> &table()
 	return *instance;
 }
 
-std::map<uint64_t, std::shared_ptr<clique>> &cliques()
-{
-	static auto *const instance = new std::map<uint64_t, std::shared_ptr<clique>>;
-	return *instance;
-}
-
 thread_local int group_depth;
 thread_local std::vector<communicator_ref> group; /* with something to do at its end */
 
@@ -72,29 +98,51 @@ communicator_ref find(ncclComm_t which)
 	return table().find(which);
 }
 
-uint64_t key_of(const ncclUniqueId &id)
+/* Until it is true, or somebody gave up: false. */
+template <typename Condition> bool look_for(const clique &all, Condition condition)
 {
-	uint64_t key;
-	memcpy(&key, &id, sizeof key);
-	return key;
+	for (int looks = 0; !all.aborted && !all.failed; looks++) {
+		if (condition())
+			return true;
+		if (looks < LOOKS)
+			(void)sched_yield();
+		else
+			(void)usleep(PAUSE_US);
+	}
+	return false;
 }
 
 ncclResult_t wait_for_ranks(communicator &one)
 {
-	std::unique_lock<std::mutex> guard(one.all->lock);
-	one.all->changed.wait(
-		guard, [&one] { return one.all->joined == one.all->ranks || one.all->aborted; });
-	return one.all->aborted ? ncclInternalError : ncclSuccess;
+	const clique &all = *one.all;
+	return look_for(all, [&all] { return all.joined == all.ranks; }) ? ncclSuccess
+									 : ncclInternalError;
 }
 
-void sum(meeting &what, int ranks)
+/* All ranks are here; false: they will not be. */
+bool meet(communicator &one)
 {
-	std::vector<float> total(what.count);
-	for (int rank = 0; rank < ranks; rank++)
-		for (size_t i = 0; i < what.count; i++)
-			total[i] = rank ? total[i] + what.from[rank][i] : what.from[rank][i];
-	for (int rank = 0; rank < ranks; rank++)
-		std::copy(total.begin(), total.end(), what.to[rank]);
+	clique &all = *one.all;
+	const uint64_t number = ++one.met;
+	all.met[one.rank] = number;
+	return look_for(all, [&all, number] {
+		for (int rank = 0; rank < all.ranks; rank++)
+			if (all.met[rank] < number)
+				return false;
+		return true;
+	});
+}
+
+bool agree(communicator &one, size_t count)
+{
+	clique &all = *one.all;
+	for (int rank = 0; rank < all.ranks; rank++)
+		if (all.count[rank] != count) {
+			complain("ncclAllReduce: ranks sum %zu and %zu elements", count,
+				(size_t)all.count[rank]);
+			all.failed = true;
+		}
+	return !all.failed;
 }
 
 double exchange_speed()
@@ -103,38 +151,36 @@ double exchange_speed()
 	return text ? strtod(text, nullptr) : 0;
 }
 
-/* On the stream's thread: meets the other ranks. */
+/* On the stream's thread: piece by piece, in the order of the ranks, each for itself. */
 void all_reduce(communicator &one, const float *from, float *to, size_t count)
 {
 	clique &all = *one.all;
-	const uint64_t number = one.sums++;
-	std::unique_lock<std::mutex> guard(all.lock);
-	meeting &here = all.meetings[number];
-	if (here.arrived > 0 && here.count != count) {
-		complain("ncclAllReduce: ranks sum %zu and %zu elements", here.count, count);
-		all.failed = true;
+	uint64_t begin = 0;
+	all.count[one.rank] = count;
+	for (size_t done = 0; done < count; done += CHUNK) {
+		const size_t part = count - done < CHUNK ? count - done : CHUNK;
+		memcpy(all.values[one.rank], from + done, part * sizeof *from);
+		if (!meet(one) || !agree(one, count))
+			return;
+		begin = begin ? begin : now_ns();
+		for (size_t i = 0; i < part; i++) {
+			float total = all.values[0][i];
+			for (int rank = 1; rank < all.ranks; rank++)
+				total += all.values[rank][i];
+			to[done + i] = total;
+		}
+		/* Nobody writes before all have read. */
+		if (!meet(one))
+			return;
 	}
-	here.count = count;
-	here.from[one.rank] = from;
-	here.to[one.rank] = to;
-	if (++here.arrived == all.ranks && !all.failed && !all.aborted) {
-		const uint64_t begin = now_ns();
-		const double speed = exchange_speed();
-		sum(here, all.ranks);
-		if (speed > 0)
-			until_ns(begin + (uint64_t)((double)(count * sizeof *to) / speed * 1e9));
-		here.done = true;
-	}
-	all.changed.notify_all();
-	all.changed.wait(guard, [&] { return here.done || all.aborted || all.failed; });
-	if (++here.left == all.ranks)
-		all.meetings.erase(number);
+	const double speed = exchange_speed();
+	if (speed > 0)
+		until_ns(begin + (uint64_t)((double)(count * sizeof *to) / speed * 1e9));
 }
 
 /* Another rank may be joining, or aborting for all, at this moment. */
 ncclResult_t state_of(communicator &one)
 {
-	const std::lock_guard<std::mutex> guard(one.all->lock);
 	if (one.all->failed || one.all->aborted)
 		return ncclInternalError;
 	return one.all->joined == one.all->ranks ? ncclSuccess : ncclInProgress;
@@ -143,32 +189,31 @@ ncclResult_t state_of(communicator &one)
 void enqueue_deferred(communicator &one)
 {
 	std::vector<work> items;
-	items.swap(one.deferred);
+	{
+		const std::lock_guard<std::mutex> guard(one.lock);
+		items.swap(one.deferred);
+	}
 	for (const work &item : items)
 		item();
 }
 
 ncclResult_t open(ncclComm_t *out, int ranks, const ncclUniqueId &id, int rank, bool blocking)
 {
-	communicator_ref one;
+	const std::shared_ptr<clique> all = clique_map(id.internal, 0);
+	int before = 0;
+	if (!out || !all || ranks < 1 || ranks > RANKS_MAX || rank < 0 || rank >= ranks ||
+		(!all->ranks.compare_exchange_strong(before, ranks) && before != ranks))
+		return ncclInvalidArgument;
+	const auto one = std::make_shared<communicator>();
+	one->all = all;
+	one->rank = rank;
+	one->device = current_device();
+	one->blocking = blocking;
+	if (++all->joined == ranks)
+		(void)shm_unlink(id.internal);
 	{
 		const std::lock_guard<std::mutex> guard(lock_of_all());
-		const auto found = cliques().find(key_of(id));
-		if (!out || ranks < 1 || ranks > RANKS_MAX || rank < 0 || rank >= ranks ||
-			found == cliques().end())
-			return ncclInvalidArgument;
-		one = std::make_shared<communicator>();
-		one->all = found->second;
-		one->rank = rank;
-		one->device = current_device();
-		one->blocking = blocking;
-		const std::lock_guard<std::mutex> inner(one->all->lock);
-		if (one->all->ranks != 0 && one->all->ranks != ranks)
-			return ncclInvalidArgument;
-		one->all->ranks = ranks;
-		one->all->joined++;
 		*out = table().add(one);
-		one->all->changed.notify_all();
 	}
 	if (group_depth > 0) {
 		group.push_back(one);
@@ -184,7 +229,7 @@ ncclResult_t start(const communicator_ref &one, work enqueue)
 		enqueue();
 		return ncclSuccess;
 	}
-	const std::lock_guard<std::mutex> guard(one->all->lock);
+	const std::lock_guard<std::mutex> guard(one->lock);
 	one->deferred.push_back(std::move(enqueue));
 	if (group_depth > 0) {
 		group.push_back(one);
@@ -200,13 +245,10 @@ ncclResult_t close(const char *name, ncclComm_t which, bool abort)
 		complain("%s: no such communicator", name);
 		return ncclInvalidArgument;
 	}
-	if (abort) {
-		const std::lock_guard<std::mutex> guard(one->all->lock);
+	if (abort)
 		one->all->aborted = true;
-		one->all->changed.notify_all();
-	} else {
+	else
 		wait_for_device(one->device);
-	}
 	const std::lock_guard<std::mutex> guard(lock_of_all());
 	table().remove(which);
 	return ncclSuccess;
@@ -255,15 +297,12 @@ ncclResult_t ncclGetVersion(int *version)
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
-	static uint64_t last;
 	if (injected("ncclGetUniqueId"))
 		return ncclSystemError;
-	const std::lock_guard<std::mutex> guard(lock_of_all());
-	const uint64_t key = ++last;
 	memset(id, 0, sizeof *id);
-	memcpy(id, &key, sizeof key);
-	cliques()[key] = std::make_shared<clique>();
-	return ncclSuccess;
+	clique_put_name(*id, ++cliques_made.count);
+	(void)shm_unlink(id->internal); /* of a process that was killed */
+	return clique_map(id->internal, O_CREAT | O_EXCL) ? ncclSuccess : ncclSystemError;
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
@@ -334,7 +373,6 @@ ncclResult_t ncclCommCount(const ncclComm_t which, int *out)
 	const communicator_ref one = find(which);
 	if (!one)
 		return ncclInvalidArgument;
-	const std::lock_guard<std::mutex> guard(one->all->lock);
 	*out = one->all->ranks;
 	return ncclSuccess;
 }

@@ -67,6 +67,24 @@ void read_injections(const char *text)
 	}
 }
 
+/* "2,0": two of the node's devices, in this order; what follows one that is not there is not seen, as documented. */
+void show_devices(const char *list)
+{
+	const int all = set.devices;
+	for (int i = 0; i < all; i++)
+		set.seen[i] = i;
+	if (!list)
+		return;
+	for (set.devices = 0; set.devices < all && *list >= '0' && *list <= '9';) {
+		char *end;
+		const long one = strtol(list, &end, 10);
+		if (one >= all)
+			return;
+		set.seen[set.devices++] = (int)one;
+		list = *end == ',' ? end + 1 : end;
+	}
+}
+
 void configure()
 {
 	const double gibibyte = 1024.0 * 1024 * 1024;
@@ -74,6 +92,7 @@ void configure()
 	set.devices = (int)number("MLBENCH_DOUBLE_DEVICES", 1);
 	if (set.devices > DEVICES_MAX)
 		set.devices = DEVICES_MAX;
+	show_devices(getenv("CUDA_VISIBLE_DEVICES"));
 	set.driver = (int)number("MLBENCH_DOUBLE_DRIVER", DEFAULT_DRIVER);
 	set.capability = (int)number("MLBENCH_DOUBLE_CAPABILITY", DEFAULT_CAPABILITY);
 	set.memory = (size_t)number("MLBENCH_DOUBLE_MEMORY", 4 * gibibyte);

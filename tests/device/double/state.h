@@ -15,6 +15,7 @@ enum { DEVICES_MAX = 16 };
 
 struct settings {
 	int devices, driver, capability;
+	int seen[DEVICES_MAX]; /* which of the node's each one is */
 	size_t memory;
 	double h2d, d2h, pageable; /* bytes/s; 0: as fast as it goes */
 	uint64_t kernel_ns, launch_ns;

@@ -22,6 +22,8 @@ enum {
 	POLL_LEAST_NS = 2000,          /* between looks at what NCCL is doing */
 	POLL_MOST_NS = 1000 * 1000,
 };
+/* For NCCL to connect processes all of which have come. */
+static const uint64_t CONNECT_NS = 120 * NS_PER_S;
 
 struct rank {
 	ncclComm_t comm; /* NULL: not joined */
@@ -30,7 +32,10 @@ struct rank {
 
 struct cuda_group {
 	const struct nccl *nccl;
-	unsigned count;
+	struct cuda_peers peers;  /* count 0: none */
+	unsigned count;           /* in all */
+	unsigned members;         /* of this process */
+	uint64_t connected_by_ns; /* 0: they are */
 	ncclUniqueId id;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -136,11 +141,46 @@ __attribute__((format(printf, 4, 5))) static int nccl_fail(
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-int group_open(struct cuda_group **out, unsigned count, struct error *err)
+int group_id(unsigned char out[CUDA_ID_BYTES], struct error *err)
+{
+	char why[ERROR_TEXT_BYTES / 2];
+	ncclUniqueId id;
+	_Static_assert(sizeof id == CUDA_ID_BYTES, "the interface has room for NCCL's");
+	const struct nccl *nccl = nccl_find(why, sizeof why);
+	if (!nccl)
+		return error_set(err, -ENOTSUP, "cuda: %s", why);
+	const ncclResult_t result = nccl->get_unique_id(&id);
+	if (result != ncclSuccess)
+		return nccl_fail(err, nccl, result, "identifying a group");
+	memcpy(out, &id, sizeof id);
+	return 0;
+}
+
+bool group_has_peers(const struct cuda_group *group)
+{
+	return group && group->peers.count > 0;
+}
+
+static int group_identify(
+	struct cuda_group *group, const struct cuda_peers *peers, struct error *err)
+{
+	static const struct cuda_peers nobody;
+	if (!peers)
+		return group_id((unsigned char *)&group->id, err);
+	if (memcmp(peers->id, nobody.id, sizeof nobody.id) == 0)
+		return error_set(err, -EIO, "cuda: rank 0 could not name a group for NCCL");
+	group->peers = *peers;
+	group->members = 1;
+	memcpy(&group->id, peers->id, sizeof group->id);
+	return 0;
+}
+
+int group_open(
+	struct cuda_group **out, unsigned count, const struct cuda_peers *peers, struct error *err)
 {
 	char why[ERROR_TEXT_BYTES / 2];
 	*out = NULL;
-	if (count < 2 || count > CUDA_DEVICES_MAX)
+	if (count < 2 || (!peers && count > CUDA_DEVICES_MAX))
 		return error_set(err, -EINVAL, "cuda: cannot group %u devices: a group has 2 to %d",
 			count, CUDA_DEVICES_MAX);
 	const struct nccl *nccl = nccl_find(why, sizeof why);
@@ -151,11 +191,11 @@ int group_open(struct cuda_group **out, unsigned count, struct error *err)
 	if (!group)
 		return error_set(err, -ENOMEM, "cuda: out of memory for a group of devices");
 	group->nccl = nccl;
-	group->count = count;
-	const ncclResult_t result = nccl->get_unique_id(&group->id);
-	if (result != ncclSuccess) {
+	group->count = group->members = count;
+	const int code = group_identify(group, peers, err);
+	if (code) {
 		free(group);
-		return nccl_fail(err, nccl, result, "identifying a group of %u devices", count);
+		return code;
 	}
 	pthread_condattr_t attributes;
 	(void)pthread_condattr_init(&attributes);
@@ -178,10 +218,24 @@ void group_close(struct cuda_group *group)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
+/* Why it is in vain to wait for the other processes; 0: it is not. */
+static int group_miss(const struct cuda_group *group, struct error *err)
+{
+	const struct cuda_peers *const peers = &group->peers;
+	if (peers->count == 0)
+		return 0;
+	const int code = peers->missing(peers->context, err);
+	if (code || group->connected_by_ns == 0 || clock_now_ns() < group->connected_by_ns)
+		return code;
+	return error_set(err, -ETIMEDOUT, "cuda: NCCL has not connected %u ranks in %.0f s",
+		group->count, (double)CONNECT_NS / (double)NS_PER_S);
+}
+
 static bool group_is_over(const struct cuda_group *group, unsigned rank)
 {
+	struct error why;
 	const atomic_bool *const stop = group->ranks[rank].stop;
-	return atomic_load(&group->failed) ||
+	return atomic_load(&group->failed) || group_miss(group, &why) ||
 	       (stop && atomic_load_explicit(stop, memory_order_relaxed));
 }
 
@@ -198,6 +252,9 @@ static void group_wait_a_while(struct cuda_group *group)
 
 static int group_cancelled(struct error *err, const struct cuda_group *group, const char *what)
 {
+	const int code = group_miss(group, err);
+	if (code)
+		return code;
 	return error_set(err, -ECANCELED, "cuda: %s was cancelled: %s", what,
 		atomic_load(&group->failed) ? "another device failed" : "the run was stopped");
 }
@@ -215,9 +272,9 @@ static bool group_pass_gate(struct cuda_group *group, unsigned rank)
 	(void)pthread_mutex_lock(&group->lock);
 	group->arrived++;
 	(void)pthread_cond_broadcast(&group->changed);
-	while (group->arrived < group->count && !group_is_over(group, rank))
+	while (group->arrived < group->members && !group_is_over(group, rank))
 		group_wait_a_while(group);
-	const bool complete = group->arrived >= group->count && !group_is_over(group, rank);
+	const bool complete = group->arrived >= group->members && !group_is_over(group, rank);
 	(void)pthread_mutex_unlock(&group->lock);
 	return complete;
 }
@@ -263,7 +320,8 @@ int group_join(struct cuda_group *group, unsigned rank, int device, const atomic
 {
 	static const char what[] = "joining the group of devices";
 	struct rank *const r = &group->ranks[rank];
-	r->stop = stop;
+	r->stop = group_has_peers(group) ? NULL : stop;
+	group->connected_by_ns = group_has_peers(group) ? clock_now_ns() + CONNECT_NS : 0;
 	if (!group_pass_gate(group, rank))
 		return group_cancelled(err, group, what);
 	const cudaError_t current = cudaSetDevice(device);
@@ -275,7 +333,7 @@ int group_join(struct cuda_group *group, unsigned rank, int device, const atomic
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 	config.blocking = 0;
 	const ncclResult_t begun = group->nccl->comm_init_rank_config(
-		&r->comm, (int)group->count, group->id, (int)rank, &config);
+		&r->comm, (int)group->count, group->id, (int)(group->peers.rank + rank), &config);
 	const ncclResult_t result = group_settle(group, rank, begun);
 	if (result != ncclSuccess) {
 		const int code = group_give_up(group, rank, result, what, err);
@@ -323,6 +381,29 @@ int group_warm_up(struct cuda_group *group, unsigned rank, float *data, size_t c
 		clock_sleep_until_ns(clock_now_ns() + POLL_MOST_NS);
 	}
 	return code;
+}
+
+void group_connected(struct cuda_group *group)
+{
+	if (group_has_peers(group))
+		group->connected_by_ns = 0;
+}
+
+int group_look(struct cuda_group *group, unsigned rank, struct error *err)
+{
+	static const char what[] = "the exchange of gradients";
+	ncclResult_t result = ncclSuccess;
+	if (!group_has_peers(group))
+		return 0;
+	const int code = group_miss(group, err);
+	if (code)
+		return code;
+	const ncclResult_t asked =
+		group->nccl->comm_get_async_error(group->ranks[rank].comm, &result);
+	result = asked == ncclSuccess ? result : asked;
+	return result == ncclSuccess || result == ncclInProgress
+		       ? 0
+		       : nccl_fail(err, group->nccl, result, "%s", what);
 }
 
 void group_leave(struct cuda_group *group, unsigned rank)

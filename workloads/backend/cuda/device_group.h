@@ -1,15 +1,17 @@
-/* Devices of this process that train together, one session and one thread each: after every step their gradients are
- * summed by NCCL, on the devices' own streams.
+/* Devices that train together, one session and one thread each: of this process, or one of each of several.  In every step their
+ * gradients are summed by NCCL, on the devices' own streams.
  *
  * Nobody hangs when one of them fails, or when the run is stopped while a device waits for another: NCCL's calls do not block
  * (its configuration says so), waiting looks at the stop flag and at whether another one failed, and whoever leaves
- * aborts what may still be under way. */
+ * aborts what may still be under way.  Between processes, who may join and who leaves is agreed on elsewhere
+ * (workloads/ranks/gradients.h): here the stop flag is not looked at, but whether a process is gone. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_GROUP_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_GROUP_H
 
 #include "harness/base/error.h"
 #include "workloads/backend/cuda/kernels.h"
 #include "workloads/backend/cuda/nccl_abi.h"
+#include "workloads/backend/cuda/plugin.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,8 +19,13 @@
 
 struct cuda_group;
 
-/* -EINVAL: fewer than 2 or more than CUDA_DEVICES_MAX; -ENOTSUP: no NCCL (err says why). */
-int group_open(struct cuda_group **out, unsigned count, struct error *err);
+/* plugin.h's.  -EINVAL: fewer than 2, or more than CUDA_DEVICES_MAX of this process; -ENOTSUP: no NCCL (err says why). */
+int group_open(
+	struct cuda_group **out, unsigned count, const struct cuda_peers *peers, struct error *err);
+int group_id(unsigned char out[CUDA_ID_BYTES], struct error *err);
+bool group_has_peers(const struct cuda_group *group);
+/* While a rank waits for what the group does on its device: 0, or why it will not be done. */
+int group_look(struct cuda_group *group, unsigned rank, struct error *err);
 void group_close(struct cuda_group *group); /* NULL is fine; after all have left */
 
 /* Each rank once, all at the same time, from a thread of its own; its device is current there.  Waits for the others.
@@ -36,6 +43,9 @@ int group_all_reduce(struct cuda_group *group, unsigned rank, float *data, size_
  * exchanges (another size may take other connections), which stay zeros. */
 int group_warm_up(struct cuda_group *group, unsigned rank, float *data, size_t count,
 	cuda_stream stream, struct error *err);
+
+/* All exchanges of a first step were made: from now on processes may take as long as their steps do. */
+void group_connected(struct cuda_group *group);
 
 /* A rank that failed otherwise, or will not go on: the others are told. */
 void group_fail(struct cuda_group *group);

@@ -129,14 +129,12 @@ static void summation_close(struct summation *sum)
 	free(sum->buckets);
 }
 
-/* Joins options.group, where there is one, and exchanges once what a step will, so that no timed step is the first; all its
- * sessions at the same time, their gradients zeros. */
-static int summation_join(struct cuda_session *session, struct error *err)
+/* Joins options.group, and exchanges once what a step will, so that no timed step is the first; all its sessions at the same time,
+ * their gradients zeros. */
+int session_join(struct cuda_session *session, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
 	const struct summation *const sum = &session->summation;
-	if (!options->group)
-		return 0;
 	OR_RETURN(group_join(
 		options->group, options->rank, (int)options->device, options->stop, err));
 	session->joined = true;
@@ -144,6 +142,7 @@ static int summation_join(struct cuda_session *session, struct error *err)
 		OR_RETURN(group_warm_up(options->group, options->rank,
 			sum->gradients + sum->buckets[i].begin, sum->buckets[i].count, sum->stream,
 			err));
+	group_connected(options->group);
 	return 0;
 }
 
@@ -206,10 +205,10 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 	 * here. */
 	if (!code)
 		code = CUDA_TRY(err, cudaDeviceSynchronize());
-	if (!code)
-		code = summation_join(session, err);
-	else if (options->group)
+	if (code && options->group)
 		group_fail(options->group);
+	else if (!code && options->group && !group_has_peers(options->group))
+		code = session_join(session, err);
 	if (code) {
 		session_close(session);
 		return code;

@@ -125,6 +125,8 @@ int session_pin(struct cuda_session *session, void *memory, size_t bytes, struct
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err);
 int session_finish(struct cuda_session *session, struct step_result *out, struct error *err);
 bool session_finished(struct cuda_session *session);
+int session_join(struct cuda_session *session, struct error *err);
+int session_computed(struct cuda_session *session, uint64_t *at_ns, struct error *err);
 int session_evaluate(
 	struct cuda_session *session, const struct batch_view *batch, struct error *err);
 int session_upload(struct cuda_session *session, unsigned place, const struct batch_view *batch,

@@ -67,6 +67,17 @@ struct cuda_options {
 struct cuda_session; /* one device at work */
 struct cuda_group;   /* devices that train together */
 
+enum { CUDA_ID_BYTES = 128 };
+
+/* Processes that train together, with a device each. */
+struct cuda_peers {
+	unsigned rank, count;            /* of these; options.rank is 0 */
+	unsigned char id[CUDA_ID_BYTES]; /* by group_id of one of them; zeros: it could not */
+	/* -ETIMEDOUT: one of them is gone; any thread. */
+	int (*missing)(void *context, struct error *err);
+	void *context;
+};
+
 /* What a session is, once open. */
 struct cuda_description {
 	char text
@@ -190,8 +201,15 @@ struct cuda_plugin {
 	uint64_t (*device_bytes)(const struct cuda_options *options);
 
 	/* Devices 0 .. count-1 of one process; made once, before the sessions, on any thread.  Each session
-	 * joins in its open, all of them at the same time.  -ENOTSUP: no NCCL. */
-	int (*group_open)(struct cuda_group **out, unsigned count, struct error *err);
+	 * joins in its open, all of them at the same time.  peers: NULL, or of whom this process's one device is one; then its session
+	 * joins by `join`, as soon as all of them are open.  -ENOTSUP: no NCCL. */
+	int (*group_open)(struct cuda_group **out, unsigned count, const struct cuda_peers *peers,
+		struct error *err);
+	int (*group_id)(unsigned char out[CUDA_ID_BYTES], struct error *err);
+	int (*join)(struct cuda_session *session, struct error *err);
+	/* The step thread: waits until the device has the gradients of the step that finish is about; when that was, monotonic ns;
+	 * 0: it exchanges none.  -ECANCELED: stopped. */
+	int (*computed)(struct cuda_session *session, uint64_t *at_ns, struct error *err);
 	void (*group_close)(struct cuda_group *group); /* NULL is fine; after its sessions */
 
 	int (*probe)(const struct cuda_probe_plan *plan, struct cuda_probe *out, struct error *err);

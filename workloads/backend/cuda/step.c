@@ -60,6 +60,7 @@ enum {
 	EMPTY_REPEATS = 5,
 	SAMPLE_EVERY = 256, /* of candidates, after the first ones: powers of two */
 	PATIENCE_NS = 1000000000,
+	LOOK_NS = 20 * 1000 * 1000, /* between looks at other processes */
 };
 
 static const double SMOOTHING = 0.25; /* weight of the newest */
@@ -546,6 +547,8 @@ static int step_launch_kernels(
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
 	OR_RETURN(step_use_device(session, batch->index, err));
+	if (session->options.group && !session->joined)
+		return error_set(err, -EINVAL, "cuda: the group was not joined");
 	/* What was uploaded was checked then; its host memory may hold another batch by now. */
 	if (batch->place == BATCH_ON_HOST)
 		OR_RETURN(staging_check(&session->options, batch, err));
@@ -629,6 +632,40 @@ static int step_collect(struct cuda_session *session, const struct flight *fligh
 	return device_clock_keep(&session->clock, err);
 }
 
+/* An event of a step; what other processes do to it is looked at, too. */
+static int step_await(struct cuda_session *session, const struct flight *flight, cudaEvent_t event,
+	struct error *err)
+{
+	const struct cuda_options *options = &session->options;
+	const bool peers = group_has_peers(options->group);
+	for (;;) {
+		const cudaError_t came = wait_for(event, step_expected_end(session, flight),
+			peers ? clock_now_ns() + LOOK_NS : UINT64_MAX, options->stop);
+		if (came != cudaErrorNotReady)
+			return came == cudaSuccess ? 0 : fail_cuda(err, (int)came, "computing");
+		if (!peers || (options->stop && atomic_load(options->stop)))
+			return error_set(err, -ECANCELED, "cuda: stopped during a step");
+		OR_RETURN(group_look(options->group, options->rank, err));
+	}
+}
+
+int session_computed(struct cuda_session *session, uint64_t *at_ns, struct error *err)
+{
+	const struct flight *flight = &session->flights[session->finished % session->room];
+	struct device_span span;
+	*at_ns = 0;
+	if (session->launched == session->finished || !flight->syncs)
+		return 0;
+	OR_RETURN(step_use_device(session, flight->batch, err));
+	OR_RETURN(step_await(session, flight, flight->sync_begin, err));
+	OR_RETURN(device_clock_span(
+		&session->clock, flight->stamp, flight->begin, flight->sync_begin, &span, err));
+	/* The device's clock is known with an error. */
+	const uint64_t now_ns = clock_now_ns();
+	*at_ns = span.end_ns > 0 && span.end_ns < now_ns ? span.end_ns : now_ns;
+	return 0;
+}
+
 int session_finish(struct cuda_session *session, struct step_result *out, struct error *err)
 {
 	*out = (struct step_result){
@@ -645,12 +682,11 @@ int session_finish(struct cuda_session *session, struct step_result *out, struct
 	int code = step_use_device(session, flight->batch, err);
 	if (code)
 		return code;
-	const cudaError_t came = wait_for(flight->done, step_expected_end(session, flight),
-		UINT64_MAX, session->options.stop);
-	if (came == cudaErrorNotReady)
-		return error_set(err, -ECANCELED, "cuda: stopped during a step");
-	code = came == cudaSuccess ? step_collect(session, flight, out, err)
-				   : fail_cuda(err, (int)came, "computing");
+	code = step_await(session, flight, flight->done, err);
+	if (code == -ECANCELED)
+		return code;
+	if (!code)
+		code = step_collect(session, flight, out, err);
 	if (code)
 		return step_give_up(session, flight->batch, code, err);
 	session->finished++;
