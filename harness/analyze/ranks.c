@@ -69,7 +69,9 @@ static double ranks_blocked(const struct measurement *m, enum stage_id id)
 {
 	const struct stage_measurement *const stage = measurement_stage(m, id);
 	double all = 0;
-	for (int state = 0; stage && state < THREAD_STATES; state++)
+	if (!stage)
+		return 0;
+	for (int state = 0; state < THREAD_STATES; state++)
 		all += stage->seconds[state];
 	return all > 0 ? stage->seconds[THREAD_BLOCKED] / all : 0;
 }
@@ -159,7 +161,7 @@ static double ranks_slack(const struct rank_of *of)
 static double ranks_median(
 	const struct ranks_view *view, double value(const struct rank_of *of), bool lag)
 {
-	double *const values = calloc(view->count, sizeof *values);
+	double *const values = calloc((size_t)view->count + 1, sizeof *values);
 	size_t known = 0;
 	for (unsigned r = 0; values && r < view->count; r++)
 		if (view->of[r].repeats > 0 && view->of[r].lags == lag)

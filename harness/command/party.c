@@ -444,11 +444,11 @@ static json_t *party_files(const struct party *party, const struct party_job *jo
 	for (size_t i = 0; sorted && i < all->count; i++)
 		sorted[i] = &all->samples[i];
 	if (sorted)
-		qsort(sorted, all->count, sizeof *sorted, party_by_path);
+		qsort(sorted, all->count, sizeof(const struct sample *), party_by_path);
 	for (size_t i = 0; sorted && i < job->dataset->count; i++) {
 		const struct sample *const wanted = &job->dataset->samples[i];
-		const struct sample *const *const found =
-			bsearch(&wanted, sorted, all->count, sizeof *sorted, party_by_path);
+		const struct sample *const *const found = bsearch(
+			&wanted, sorted, all->count, sizeof(const struct sample *), party_by_path);
 		if (found)
 			(void)json_array_append_new(
 				files, json_integer((json_int_t)(*found - all->samples)));

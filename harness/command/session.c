@@ -532,7 +532,8 @@ static void session_measure_as_needed(struct session *session)
 		const double left_s = session_left_s(session);
 		each_s = fmin(each_s, fmax(left_s - beside_s, set_s));
 		const double fit = floor(left_s / fmax(each_s + beside_s, took_s));
-		const double some = fmin(fit, (double)(session->record.entry_count / 3));
+		const size_t third = session->record.entry_count / 3;
+		const double some = fmin(fit, (double)third);
 		const double before_s = session_seconds(session);
 		if (fit < 1 || !session_measure_more(session, (size_t)fmax(some, 1),
 				       each_s > set_s ? (uint64_t)(each_s * (double)NS_PER_S) : 0))

@@ -126,7 +126,7 @@ static struct fleet_round round_of(
 	struct node *node, const struct fleet_spread *spread, unsigned nodes, double pause_seconds)
 {
 	struct fleet_replay *replay;
-	struct fleet_round round;
+	struct fleet_round round = {0};
 	struct error err = {""};
 	if (fleet_replay_open(&replay, &node->model, spread, SAMPLES, &err) ||
 		fleet_replay_at(replay, nodes, pause_seconds, &round, &err))

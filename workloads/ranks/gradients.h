@@ -52,8 +52,10 @@ static inline float gradients_mark(unsigned rank)
 static inline float gradients_mark_sum(unsigned count)
 {
 	const unsigned rest = count % GRADIENTS_MARKS;
-	return (float)(count / GRADIENTS_MARKS * (GRADIENTS_MARKS * (GRADIENTS_MARKS + 1) / 2) +
-		       rest * (rest + 1) / 2);
+	const unsigned sum =
+		count / GRADIENTS_MARKS * (GRADIENTS_MARKS * (GRADIENTS_MARKS + 1) / 2) +
+		rest * (rest + 1) / 2;
+	return (float)sum;
 }
 
 /* The calls below, so that what trains alone links nothing of ranks. */
