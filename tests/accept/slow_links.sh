@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Nodes that are network namespaces with a link of their own, each paced by the kernel (tc tbf): mlbench accept, started by
 # mpirun on all of them, names the link or the node whose pace is a quarter of the others', and no other.  What is right was
-# decided before.  Needs root, ip and tc, Open MPI and the plug-in for it.
+# decided before.  Where a busy machine leaves it open, it is tried again with links that are slower, so that they and not the
+# cores bound them.  Needs root, ip and tc, Open MPI and the plug-in for it.
 #   tests/accept/slow_links.sh BUILD_FOLDER [NODES [PLANT ...]]      none, link, node, sends, receives
 # Exit status 77: skipped, with the reason.
 set -u
@@ -18,7 +19,7 @@ command -v tc >/dev/null && command -v ip >/dev/null || skip "no ip and tc here 
 mpirun --version 2>/dev/null | grep -q 'Open MPI' || skip "no mpirun of Open MPI here (Debian's openmpi-bin)"
 [ -e "${mlbench%/*}/libmlbench-mpi.so" ] || skip "this build has no MPI plug-in (Debian's libopenmpi-dev)"
 
-net=10.213.77 pace="rate 100mbit burst 16k" slow="rate 25mbit burst 16k"
+net=10.213.77
 space=mlb$$ work=$(mktemp -d)
 remove() {
 	local name
@@ -94,20 +95,28 @@ for i in range(1, nodes + 1):
         unsure.append("n%d: %s" % (i, document["sentence"]))
     for event in links["events"]:
         named[event["place"]] = event["text"]
-well = failed == right[0] and set(named) == set(right[1]) and all(named[p].startswith(t) for p, t in right[1].items())
-print("%s %-8s failed: %s; %s%s" % ("ok  " if well else "FAIL", plant, ", ".join(sorted(failed)) or "none", "; ".join(named.values()) or "nothing named", "".join("; " + u for u in unsure)))
-sys.exit(not well)
+none_wrong = failed <= right[0] and all(p in right[1] and t.startswith(right[1][p]) for p, t in named.items())
+well = none_wrong and not unsure and failed == right[0] and len(named) == len(right[1])
+unclear = none_wrong and bool(unsure)
+print("%s %-8s failed: %s; %s%s" % ("ok  " if well else "?   " if unclear else "FAIL", plant, ", ".join(sorted(failed)) or "none", "; ".join(named.values()) or "nothing named", "".join("; " + u for u in unsure)))
+sys.exit(0 if well else 3 if unclear else 1)
 PY
 cd "$work" || exit 2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 bad=0
 [ $# -gt 0 ] || set -- none link node sends receives
 for what; do
-	make_nodes >log 2>&1 && plant "$what" >>log 2>&1 || skip "no such network can be made here: $(tail -n 1 log)"
-	rm -rf result
-	at hub mpirun --host "$(seq -s, -f n%g "$nodes")" --mca plm_rsh_agent "$work/reach" --mca plm_rsh_no_tree_spawn 1 \
-		--mca btl tcp,self --mca btl_tcp_if_include $net.0/24 --mca oob_tcp_if_include $net.0/24 --wdir "$work" \
-		"$mlbench" accept plan.ini --tier quick --out "$work/result" >log 2>&1
-	python3 judge.py "$what" "$nodes" || { bad=$((bad + 1)) && tail -n 20 log; }
+	for rate in 100 40 16; do
+		pace="rate ${rate}mbit burst 16k" slow="rate $((rate * 250))kbit burst 16k"
+		make_nodes >log 2>&1 && plant "$what" >>log 2>&1 || skip "no such network can be made here: $(tail -n 1 log)"
+		rm -rf result
+		at hub mpirun --host "$(seq -s, -f n%g "$nodes")" --mca plm_rsh_agent "$work/reach" --mca plm_rsh_no_tree_spawn 1 \
+			--mca btl tcp,self --mca btl_tcp_if_include $net.0/24 --mca oob_tcp_if_include $net.0/24 --wdir "$work" \
+			"$mlbench" accept plan.ini --tier quick --out "$work/result" >log 2>&1
+		python3 judge.py "$what" "$nodes"
+		status=$?
+		[ "$status" -eq 3 ] || break
+	done
+	[ "$status" -eq 0 ] || { bad=$((bad + 1)) && tail -n 20 log; }
 done
 [ "$bad" -eq 0 ]
