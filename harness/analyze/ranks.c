@@ -107,6 +107,7 @@ void ranks_view_add(struct ranks_view *view, unsigned rank, const struct measure
 		ranks_add_stage(of, id, measurement_stage(m, (enum stage_id)id));
 	const struct stage_measurement *const step = measurement_stage(m, STAGE_STEP);
 	const double outside = m->cores_busy_outside - fmax(r->siblings_cores, 0);
+	of->crowd = r->crowd;
 	of->throttled = ranks_mean(of->throttled, m->throttled_share, of->repeats);
 	of->outside = ranks_mean(of->outside, fmax(outside, 0), of->repeats);
 	const double all = step ? step->seconds[THREAD_WORKING] + step->seconds[THREAD_STARVED] +
@@ -144,7 +145,17 @@ static double ranks_idle(const struct rank_of *of)
 
 static double ranks_held(const struct rank_of *of)
 {
-	return fmax(of->throttled, of->queued);
+	return fmax(of->throttled, of->crowded ? 0 : of->queued);
+}
+
+static double ranks_crowd(const struct rank_of *of)
+{
+	return of->crowd;
+}
+
+static double ranks_outside(const struct rank_of *of)
+{
+	return of->outside;
 }
 
 static double ranks_active(const struct rank_of *of)
@@ -278,12 +289,27 @@ static void ranks_take_exchanges(struct ranks_view *view)
 			: (double)NAN;
 }
 
+/* Those that share their cores with as many other ranks as most do, and with no more of other programs. */
+static void ranks_find_crowded(struct ranks_view *view)
+{
+	for (unsigned r = 0; r < view->count; r++)
+		view->of[r].lags = false;
+	const double crowd = ranks_median(view, ranks_crowd, false);
+	const double outside = ranks_median(view, ranks_outside, false);
+	for (unsigned r = 0; r < view->count; r++) {
+		struct rank_of *const of = &view->of[r];
+		of->crowded = of->crowd > 1 && of->crowd <= crowd &&
+			      of->outside - outside < HELD_BY_OTHERS;
+	}
+}
+
 /* Of those that exchange long, ranks that were stopped more than the others. */
 static void ranks_find_held(struct ranks_view *view)
 {
 	double others = 0;
 	unsigned most = 0;
 	uint64_t rounds;
+	ranks_find_crowded(view);
 	for (unsigned r = 1; r < view->count; r++)
 		if (ranks_held(&view->of[r]) > ranks_held(&view->of[most]))
 			most = r;

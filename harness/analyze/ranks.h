@@ -10,7 +10,8 @@
  * all ranks are last in turn, none is to blame, and the verdict is that of one of them.
  *
  * A rank that gets no core, by a quota or for other programs, holds the exchange itself up, in which all need all: it is not the
- * last, but the one whose threads were stopped or queued while the others' were not.
+ * last, but the one whose threads were stopped or queued while the others' were not.  Where ranks share their cores with one another,
+ * all alike, the exchange itself keeps these busy, and which of them the kernel lets wait says nothing.
  *
  * Scores per stage compare what an item takes: relative, the fastest rank's time over this one's; individual, its own best
  * repetition's over its usual one.  Below RANKS_SCORE_LOW they are flagged, as NVIDIA's straggler detection does
@@ -50,6 +51,8 @@ struct rank_of {
 	double clock_error_ns;
 	/* Shares of the time: a quota stopped its threads; its step's thread waited for a core.  Cores that other programs used. */
 	double throttled, queued, outside;
+	unsigned crowd; /* ranks that may run on its cores, itself among them; 0: not known */
+	bool crowded; /* by other ranks, as most are: how long it waits for a core is the kernel's choice */
 	double cpu_s[STAGE_IDS];
 	double slack; /* share of the time that its loader had nothing to do: its readers or its decoders were blocked */
 	double starved; /* share of its time that its step waited for batches; NAN */

@@ -615,10 +615,17 @@ static double party_cores(const struct measurement *m)
 	return seconds > 0 ? m->cpu_seconds / seconds : (double)NAN;
 }
 
-static void party_keep_siblings(struct measurement *m, double cores)
+struct party_siblings {
+	double cores; /* that the other ranks of its node used */
+	double crowd; /* ranks that may run on its cores, itself among them */
+};
+
+static void party_keep_siblings(struct measurement *m, const struct party_siblings *siblings)
 {
-	if (m->ranks_count > 0)
-		m->ranks[0].siblings_cores = cores;
+	if (m->ranks_count == 0)
+		return;
+	m->ranks[0].siblings_cores = siblings->cores;
+	m->ranks[0].crowd = (uint32_t)siblings->crowd;
 }
 
 static int party_take_cores(struct party *party, unsigned count, double *cores, struct error *err)
@@ -636,16 +643,19 @@ static int party_take_cores(struct party *party, unsigned count, double *cores, 
 }
 
 /* cores: of each that takes part. */
-static double party_sum_siblings(
+static struct party_siblings party_siblings_of(
 	const struct party *party, unsigned count, const double *cores, unsigned one)
 {
 	const struct ranks *const ranks = party->ranks;
 	const char *const host = ranks->places[ranks_nth(ranks, one)].host;
-	double sum = 0;
-	for (unsigned i = 0; i < count; i++)
+	struct party_siblings out = {0};
+	for (unsigned i = 0; i < count; i++) {
 		if (i != one && strcmp(ranks->places[ranks_nth(ranks, i)].host, host) == 0)
-			sum += cores[i];
-	return sum;
+			out.cores += cores[i];
+		out.crowd +=
+			binding_meet(&party->binding, ranks_nth(ranks, one), ranks_nth(ranks, i));
+	}
+	return out;
 }
 
 /* Each tells what it used, and hears what the others of its node did. */
@@ -659,12 +669,14 @@ static int party_share_cores(
 		code = party_take_cores(party, count, cores, err);
 	}
 	for (unsigned i = 1; i < count && !code; i++) {
-		const double sum = party_sum_siblings(party, count, cores, i);
+		const struct party_siblings theirs = party_siblings_of(party, count, cores, i);
 		code = ranks_tell_one(
-			party->ranks, ranks_nth(party->ranks, i), &sum, sizeof sum, err);
+			party->ranks, ranks_nth(party->ranks, i), &theirs, sizeof theirs, err);
 	}
+	const struct party_siblings own =
+		code ? (struct party_siblings){0} : party_siblings_of(party, count, cores, 0);
 	if (!code)
-		party_keep_siblings(m, party_sum_siblings(party, count, cores, 0));
+		party_keep_siblings(m, &own);
 	free(cores);
 	return code;
 }
@@ -873,13 +885,14 @@ static int follower_header(struct follower *f, struct error *err)
 static int follower_share_cores(struct follower *f, struct measurement *m, struct error *err)
 {
 	struct buffer text = {0};
-	double cores = party_cores(m);
+	struct party_siblings siblings;
+	const double cores = party_cores(m);
 	int code = ranks_answer(f->party->ranks, &cores, sizeof cores, err);
 	if (!code)
 		code = ranks_hear(f->party->ranks, 0, &text, err);
-	if (!code && text.size == sizeof cores) {
-		memcpy(&cores, text.data, sizeof cores);
-		party_keep_siblings(m, cores);
+	if (!code && text.size == sizeof siblings) {
+		memcpy(&siblings, text.data, sizeof siblings);
+		party_keep_siblings(m, &siblings);
 	}
 	buffer_release(&text);
 	return code;

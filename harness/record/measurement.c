@@ -291,6 +291,7 @@ static const struct field ranks_fields[] = {
 	FIELD(ranks_measurement, own_seconds, FIELD_REAL),
 	FIELD(ranks_measurement, own_hidden_seconds, FIELD_REAL),
 	FIELD(ranks_measurement, siblings_cores, FIELD_REAL),
+	FIELD(ranks_measurement, crowd, FIELD_UINT32),
 	FIELD(ranks_measurement, clock_error_ns, FIELD_REAL),
 };
 

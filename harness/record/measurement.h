@@ -301,6 +301,7 @@ struct ranks_measurement {
 	 * waits for nobody: this is what exchanges take. */
 	double own_seconds, own_hidden_seconds;
 	double siblings_cores; /* that other ranks of its node used; NAN: not known */
+	uint32_t crowd; /* ranks that may run on a core of its own, itself among them; 0: not known */
 	double clock_error_ns; /* of its clock against the leader's: as much as a lateness may be wrong; 0: they have one clock */
 };
 

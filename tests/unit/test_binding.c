@@ -108,6 +108,8 @@ static void ranks_of_a_node_share(void **state)
 		assert_int_equal(binding_size(&b.ranks[i]), i == 1 ? 8 : 2 + 2);
 	}
 	described(&b, "3 on north, 4 cores each; 1 on south, 8 cores each");
+	assert_true(binding_meet(&b, 0, 0));
+	assert_false(binding_meet(&b, 0, 1) || binding_meet(&b, 0, 2));
 	/* More threads than cores, but all cores have ranks. */
 	assert_true(binding_judge(&b, 20, &launcher, warning));
 	binding_release(&b);
@@ -123,6 +125,7 @@ static void fewer_cores_than_ranks_are_left(void **state)
 	open_ranks(&b, 3, nodes, lists, all);
 	assert_int_equal(binding_size(&b.ranks[0]), 2);
 	described(&b, "3 on north, which share 2 cores");
+	assert_true(binding_meet(&b, 0, 2));
 	binding_release(&b);
 }
 

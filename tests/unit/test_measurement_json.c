@@ -43,6 +43,7 @@ static void rounds_of_ranks_come_back(void **state)
 		.late_seconds = 0.25,
 		.worst_count = LATE_ROUNDS_MAX,
 		.siblings_cores = 1.5,
+		.crowd = 2,
 		.clock_error_ns = 41000};
 	for (size_t i = 0; i < LATE_ROUNDS_MAX; i++) {
 		ranks->worst[i] = (struct late_round){

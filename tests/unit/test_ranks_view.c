@@ -21,6 +21,7 @@ struct rank_row {
 	unsigned node;        /* 0: one of its own */
 	double late_ms, step_ms, decode_ms;
 	double throttled, queued, outside;
+	unsigned crowd;
 };
 
 static void put_stage(struct measurement *m, const char *name, double working, double starved,
@@ -61,7 +62,8 @@ static void add(struct ranks_view *view, unsigned rank, const struct rank_row *r
 		.late_seconds = row->late_ms * row->last * 1e-3,
 		.own_seconds = 0.002 * row->last,
 		.own_hidden_seconds = 0.001 * row->last,
-		.siblings_cores = NAN};
+		.siblings_cores = NAN,
+		.crowd = row->crowd};
 	(void)snprintf(
 		m->ranks[0].host, sizeof m->ranks[0].host, "node-%u", row->node ? row->node : rank);
 	ranks_view_add(view, rank, m);
@@ -292,6 +294,44 @@ static void a_rank_without_a_core_is_named(void **state)
 	ranks_view_close(&view);
 }
 
+/* 4 ranks on 2 cores: the kernel lets two of them wait, while the exchange keeps the cores busy. */
+static void ranks_that_share_cores_alike_are_not_held(void **state)
+{
+	(void)state;
+	struct rank_row rows[RANKS];
+	for (unsigned r = 0; r < RANKS; r++)
+		rows[r] = (struct rank_row){.step = 0.14,
+			.wait = r % 2 ? 0 : 0.1,
+			.exchange = r % 2 ? 0.86 : 0.76,
+			.blocked_read = 0.99,
+			.last = r == 3   ? 94
+				: r == 2 ? 6
+					 : 0,
+			.queued = r % 2 ? 0.44 : 0.18,
+			.node = 1,
+			.crowd = 4};
+	struct ranks_view view;
+	conclude(&view, rows);
+	assert_false(view.straggles);
+	struct verdict v = own_verdict("sync", "exchange");
+	ranks_weigh(&view, &v);
+	assert_string_equal(v.resource, "exchange");
+	ranks_view_close(&view);
+	/* Two on one core, two that have one each; or other programs on those of two ranks. */
+	for (unsigned r = 0; r < RANKS; r++)
+		rows[r].crowd = r % 2 ? 2 : 1;
+	conclude(&view, rows);
+	assert_true(view.straggles && view.is_held && view.of[1].lags && view.of[3].lags);
+	ranks_view_close(&view);
+	for (unsigned r = 0; r < RANKS; r++) {
+		rows[r].crowd = 2;
+		rows[r].outside = r % 2 ? 0.9 : 0;
+	}
+	conclude(&view, rows);
+	assert_true(view.straggles && view.is_held && view.of[1].lags && view.of[3].lags);
+	ranks_view_close(&view);
+}
+
 /* What is not known of a rank is never a verdict about it. */
 static void a_rank_that_is_missing_is_said(void **state)
 {
@@ -319,6 +359,7 @@ int main(void)
 		cmocka_unit_test(an_exchange_that_ends_late_is_no_straggler),
 		cmocka_unit_test(a_shared_store_has_no_straggler),
 		cmocka_unit_test(a_rank_without_a_core_is_named),
+		cmocka_unit_test(ranks_that_share_cores_alike_are_not_held),
 		cmocka_unit_test(a_rank_that_is_missing_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,16 @@ void binding_group(struct ranks_binding *b)
 	}
 }
 
+bool binding_meet(const struct ranks_binding *b, unsigned one, unsigned other)
+{
+	const struct binding_rank *const own = &b->ranks[one];
+	const struct binding_rank *const theirs = &b->ranks[other];
+	const bool divided = one != other && hwloc_bitmap_isequal(own->cores, theirs->cores) &&
+			     binding_divides(binding_weight(own->cores), own->sharers);
+	return own->node == theirs->node && !divided &&
+	       hwloc_bitmap_intersects(own->cores, theirs->cores);
+}
+
 /* --- in words --------------------------------------------------------------------------------- */
 
 /* Nodes with the same in it are told together. */

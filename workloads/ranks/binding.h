@@ -68,6 +68,9 @@ void binding_group(struct ranks_binding *binding);
 /* Cores that a rank has after they were divided.  Fewer cores than ranks are left to all of them. */
 unsigned binding_size(const struct binding_rank *rank);
 
+/* Whether two of them, or one and itself, have a core in common after they were divided; false where that is not known. */
+bool binding_meet(const struct ranks_binding *binding, unsigned one, unsigned other);
+
 /* The part of `cores` that one of `sharers` ranks has: as many whole cores for each, neighbours, and what is left over for all alike.
  * In the topology's order. */
 void binding_share(hwloc_topology_t topology, hwloc_const_bitmap_t cores, unsigned sharers,
