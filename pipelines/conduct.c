@@ -457,10 +457,12 @@ static void conduct_dither(struct conducting *s)
 	conduct_lengthen(s, look.now_ns < dither->latest_ns ? look.now_ns : dither->latest_ns);
 }
 
+/* What is measured begins at the edge of a window: steps that ended between the warm-up and that are none of it. */
 static void conduct_note_warmup(struct conducting *s, uint64_t now_ns)
 {
-	if (s->warm_ns > 0 || conduct_dithers(s) ||
-		now_ns - s->run->monitor.start_ns < s->warmup_ns)
+	const struct monitor *const m = &s->run->monitor;
+	const uint64_t seen_ns = s->run->timed ? m->edges[m->count - 1].t_ns : now_ns - m->start_ns;
+	if (s->warm_ns > 0 || conduct_dithers(s) || seen_ns < s->warmup_ns)
 		return;
 	s->warm_ns = now_ns;
 	flame_count(true);
@@ -536,8 +538,7 @@ void conduct(struct run *run, const struct pipeline_control *control,
 		const uint64_t elapsed_ns = now_ns - monitor->start_ns;
 		run->interrupted = control->stop && atomic_load(control->stop);
 		conduct_dither(&s);
-		conduct_note_warmup(&s, now_ns);
-		over = over || conduct_is_enough(&s, elapsed_ns);
+		over = over || (s.warm_ns > 0 && conduct_is_enough(&s, elapsed_ns));
 		const bool edge = now_ns >= edge_ns && run->timed && !over && !run->interrupted;
 		if (now_ns >= edge_ns) {
 			if (edge)
@@ -547,6 +548,7 @@ void conduct(struct run *run, const struct pipeline_control *control,
 			edge_ns =
 				run->timed ? monitor_next_ns(monitor) : now_ns + monitor->window_ns;
 		}
+		conduct_note_warmup(&s, now_ns);
 		if (control->live)
 			live_feed_tell(control->live, now_ns, edge);
 		conduct_watch(&s, now_ns);

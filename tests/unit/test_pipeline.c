@@ -874,6 +874,13 @@ static void few_batches_are_no_steady_state(void **state)
 	run(&f, &m);
 	assert_measured(m.batches >= 3);
 	measurement_release(&m);
+	/* The first one ends after the warm-up, and before the edge of a window at which measuring begins. */
+	set_duration(&f, "110ms", "300ms");
+	fixture_set(&f, KEY_MEASURE_WINDOW, "100ms");
+	fixture_set(&f, KEY_STEP_TIME, "150ms");
+	run(&f, &m);
+	assert_measured(m.batches >= 3 && m.status == MEASUREMENT_OK);
+	measurement_release(&m);
 	fixture_close(&f);
 }
 
