@@ -562,6 +562,16 @@ static void ranks_add_shares(const struct ranks_view *view, struct verdict *verd
 		view->count, view->wait * 100, view->exchange * 100);
 }
 
+/* What is advised for devices of a node is no help here. */
+static void ranks_exchange_verdict(const struct ranks_view *view, struct verdict *verdict)
+{
+	ranks_add_shares(view, verdict);
+	if (stage_is(verdict->stage, STAGE_SYNC) && strcmp(verdict->resource, "exchange") == 0)
+		(void)snprintf(verdict->advice, sizeof verdict->advice,
+			"use a larger batch.size (fewer exchanges), a faster network between the ranks, or fewer "
+			"ranks; mpirun mlbench accept configs/accept/network.ini names a slow link");
+}
+
 /* "one rank alone reads 250 files/s, each of 4 together 64: they share a store that 1.0 of them fill" */
 static void ranks_add_store(const struct ranks_view *view, struct verdict *verdict)
 {
@@ -600,6 +610,6 @@ void ranks_weigh(const struct ranks_view *view, struct verdict *verdict)
 	if (view->straggles && ranks_is_explained(view))
 		ranks_straggler_verdict(view, verdict);
 	else
-		ranks_add_shares(view, verdict);
+		ranks_exchange_verdict(view, verdict);
 	ranks_add_store(view, verdict);
 }

@@ -106,13 +106,12 @@ static void add_keeps_up(const struct diagnosis_view *view, struct buffer *out)
 	char words[HEADROOM_BYTES];
 	char number[UNITS_BYTES];
 	const double takes = step ? summary_step_takes(p, step) : NAN;
-	if (!step || step->capacity_is_lower_bound || !(p->median < NEARLY * takes))
-		buffer_format(out, ". %s", headroom_words(&headroom, words));
-	else if (stage_is(step->name, STAGE_STEP))
+	if (step && stage_is(step->name, STAGE_STEP) && !step->capacity_is_lower_bound &&
+		p->median < NEARLY * takes)
 		buffer_format(
 			out, " of the %s that it could take.", units_format_count(takes, number));
-	else /* add_measured has said what the step could take */
-		buffer_text(out, ".");
+	else
+		buffer_format(out, ". %s", headroom_words(&headroom, words));
 }
 
 static void add_bottleneck(const struct point_summary *p, const struct verdict *v,

@@ -316,6 +316,7 @@ static void ranks_that_share_cores_alike_are_not_held(void **state)
 	struct verdict v = own_verdict("sync", "exchange");
 	ranks_weigh(&view, &v);
 	assert_string_equal(v.resource, "exchange");
+	assert_non_null(strstr(v.advice, "a faster network between the ranks"));
 	ranks_view_close(&view);
 	/* Two on one core, two that have one each; or other programs on those of two ranks. */
 	for (unsigned r = 0; r < RANKS; r++)
