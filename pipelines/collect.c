@@ -24,7 +24,6 @@
 #include "harness/measure/nvml_watch.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/steady.h"
-#include "pipelines/trace_names.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
