@@ -259,15 +259,15 @@ static void expect_order(const struct way *way)
 static void buckets_go_during_the_backward_pass(void **state)
 {
 	(void)state;
-	expect_order(&(const struct way){32768, true, false, 1, 1});
-	expect_order(&(const struct way){32768, true, false, 3, 1});
+	expect_order(&(const struct way){32768, true, false, 1, 1, false});
+	expect_order(&(const struct way){32768, true, false, 3, 1, false});
 }
 
 static void without_overlap_they_follow_it(void **state)
 {
 	(void)state;
-	expect_order(&(const struct way){32768, false, false, 1, 1});
-	expect_order(&(const struct way){32768, true, true, 1, 1});
+	expect_order(&(const struct way){32768, false, false, 1, 1, false});
+	expect_order(&(const struct way){32768, true, true, 1, 1, false});
 }
 
 /* Kernels that take long: the first bucket's sum begins while those of earlier layers are still to come. */
@@ -278,7 +278,7 @@ static void what_is_hidden_is_measured(void **state)
 	double_configure();
 	struct member members[DEVICES];
 	struct cuda_group *const group =
-		open_members(members, &(const struct way){32768, true, false, 1, 1});
+		open_members(members, &(const struct way){32768, true, false, 1, 1, false});
 	for (unsigned i = 0; i < DEVICES; i++)
 		launch(members, 0, i);
 	for (unsigned i = 0; i < DEVICES; i++) {
@@ -322,9 +322,10 @@ static float *train_a_little(const struct way *way)
 static void the_weights_have_the_same_bits(void **state)
 {
 	(void)state;
-	static const struct way ways[] = {{0, true, false, 1, 1}, {0, false, false, 1, 1},
-		{4096, true, false, 1, 1}, {10000, true, false, 1, 1}, {32768, false, false, 1, 1},
-		{32768, true, false, 4, 1}, {32768, true, true, 1, 1},
+	static const struct way ways[] = {{0, true, false, 1, 1, false},
+		{0, false, false, 1, 1, false}, {4096, true, false, 1, 1, false},
+		{10000, true, false, 1, 1, false}, {32768, false, false, 1, 1, false},
+		{32768, true, false, 4, 1, false}, {32768, true, true, 1, 1, false},
 		{4096, true, false, 1, 1, true}, {32768, true, true, 1, 1, true}};
 	struct member members[DEVICES];
 	struct cuda_group *const group = open_members(members, &ways[0]);

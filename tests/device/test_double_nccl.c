@@ -184,7 +184,8 @@ static void ranks_of_two_processes(void **state)
 	pid_t other;
 	int status = -1;
 	assert_int_equal(nccl.ncclGetUniqueId(&id), ncclSuccess);
-	char *const arguments[] = {"test_double_nccl", id.internal, NULL};
+	char name[] = "test_double_nccl";
+	char *const arguments[] = {name, id.internal, NULL};
 	assert_int_equal(posix_spawn(&other, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
 	struct rank *ranks = calloc(RANKS, sizeof *ranks);
 	run_some(ranks, 0, RANKS / 2, id, false);

@@ -320,8 +320,10 @@ int group_join(struct cuda_group *group, unsigned rank, int device, const atomic
 {
 	static const char what[] = "joining the group of devices";
 	struct rank *const r = &group->ranks[rank];
-	r->stop = group_has_peers(group) ? NULL : stop;
-	group->connected_by_ns = group_has_peers(group) ? clock_now_ns() + CONNECT_NS : 0;
+	if (group_has_peers(group))
+		group->connected_by_ns = clock_now_ns() + CONNECT_NS;
+	else
+		r->stop = stop;
 	if (!group_pass_gate(group, rank))
 		return group_cancelled(err, group, what);
 	const cudaError_t current = cudaSetDevice(device);
