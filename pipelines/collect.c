@@ -572,6 +572,7 @@ static void fill_ranks(const struct run *r, const struct span *span, struct meas
 		.rank = r->ranks->world.rank,
 		.count = (uint32_t)config_integer(r->config, KEY_RUN_RANKS),
 		.rounds = to->count - from->count,
+		.rounds_seconds = seconds_between(from->passed_ns, to->passed_ns),
 		.bytes = r->gradients->options.bytes,
 		.wait_seconds = seconds_between(from->waiting_ns, to->waiting_ns),
 		.exchange_seconds = seconds_between(from->exchange_ns, to->exchange_ns),

@@ -184,6 +184,7 @@ struct round_sums {
 	/* Between ranks: complete rounds; those in which this rank was the last, and how long all others waited for it alone in
 	 * them. */
 	uint64_t count, last, late_ns;
+	uint64_t passed_ns; /* from the start until the last complete round of ranks ended */
 };
 
 struct rounds {

@@ -114,6 +114,7 @@ static void rounds_count_ranks(struct rounds *r, const struct round_step *step)
 		&(const struct late_round){
 			.step = sums->count, .rank = ranks->last, .late_ns = ranks->late_ns});
 	sums->count++;
+	sums->passed_ns = rounds_beyond(step->sync_begin_ns + step->sync_ns, r->start_ns);
 	if (ranks->last != r->rank)
 		return;
 	sums->last++;

@@ -76,6 +76,16 @@ static double ranks_blocked(const struct measurement *m, enum stage_id id)
 	return all > 0 ? stage->seconds[THREAD_BLOCKED] / all : 0;
 }
 
+/* So long did the rounds take that are counted: parts of rounds at the ends are in no sum. */
+static double ranks_seconds(const struct measurement *m)
+{
+	const struct ranks_measurement *const r = &m->ranks[0];
+	if (r->rounds_seconds > 0)
+		return r->rounds_seconds;
+	return m->batches > 0 ? (double)r->rounds * m->measured_seconds / (double)m->batches
+			      : measurement_counted_seconds(m);
+}
+
 void ranks_view_add(struct ranks_view *view, unsigned rank, const struct measurement *m)
 {
 	if (rank >= view->count || m->ranks_count == 0 || !(m->measured_seconds > 0))
@@ -84,15 +94,13 @@ void ranks_view_add(struct ranks_view *view, unsigned rank, const struct measure
 	const struct ranks_measurement *const r = &m->ranks[0];
 	if (of->repeats < RANK_ROUNDS_MOST && r->rounds > 0)
 		of->own_round_s[of->repeats] =
-			(measurement_counted_seconds(m) - r->wait_seconds - r->exchange_seconds) /
+			(ranks_seconds(m) - r->wait_seconds - r->exchange_seconds) /
 			(double)r->rounds;
 	view->known += of->repeats++ == 0;
 	view->bytes = (double)r->bytes;
 	(void)snprintf(of->host, sizeof of->host, "%s", r->host);
 	of->rate = ranks_mean(of->rate, m->throughput, of->repeats);
-	/* So long did the rounds take that are counted: parts of rounds at the ends are in no sum. */
-	of->seconds += m->batches > 0 ? (double)r->rounds * m->measured_seconds / (double)m->batches
-				      : measurement_counted_seconds(m);
+	of->seconds += ranks_seconds(m);
 	of->wait += r->wait_seconds;
 	of->exchange += r->exchange_seconds;
 	of->rounds += r->rounds;

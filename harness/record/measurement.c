@@ -281,6 +281,7 @@ static const struct field ranks_fields[] = {
 	FIELD(ranks_measurement, count, FIELD_UINT32),
 	FIELD(ranks_measurement, host, FIELD_TEXT),
 	FIELD(ranks_measurement, rounds, FIELD_UINT64),
+	FIELD(ranks_measurement, rounds_seconds, FIELD_REAL),
 	FIELD(ranks_measurement, bytes, FIELD_UINT64),
 	FIELD(ranks_measurement, wait_seconds, FIELD_REAL),
 	FIELD(ranks_measurement, exchange_seconds, FIELD_REAL),

@@ -286,6 +286,7 @@ struct ranks_measurement {
 	uint32_t rank, count; /* which, of how many that trained */
 	char host[RANK_HOST_BYTES];
 	uint64_t rounds;
+	double rounds_seconds; /* that they took, each from the end of the one before; 0: an older result */
 	uint64_t bytes; /* of gradients, each round */
 	/* Waited for the last rank, having computed, and exchanged gradients after that; all rounds together. */
 	double wait_seconds, exchange_seconds;
@@ -301,7 +302,8 @@ struct ranks_measurement {
 	 * waits for nobody: this is what exchanges take. */
 	double own_seconds, own_hidden_seconds;
 	double siblings_cores; /* that other ranks of its node used; NAN: not known */
-	uint32_t crowd; /* ranks that may run on a core of its own, itself among them; 0: not known */
+	uint32_t
+		crowd; /* ranks that may run on a core of its own, itself among them; 0: not known */
 	double clock_error_ns; /* of its clock against the leader's: as much as a lateness may be wrong; 0: they have one clock */
 };
 

@@ -42,6 +42,7 @@ static void rounds_of_ranks_come_back(void **state)
 		.rounds = 1ULL << 40,
 		.late_seconds = 0.25,
 		.worst_count = LATE_ROUNDS_MAX,
+		.rounds_seconds = 7.25,
 		.siblings_cores = 1.5,
 		.crowd = 2,
 		.clock_error_ns = 41000};

@@ -85,6 +85,8 @@ static void waits_for_one(const char *gradients)
 		fail_msg("%s", parts[0].err.text);
 	assert_int_equal(parts[1].code, 0);
 	assert_true(m.ranks_count == 1 && m.ranks[0].count == TRAINING);
+	assert_true(
+		m.ranks[0].wait_seconds + m.ranks[0].exchange_seconds <= m.ranks[0].rounds_seconds);
 	measurement_release(&m);
 	fixture_close(&fixture);
 }
