@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-	FLEETS = 8, /* of the same kind: other nodes, other draws */
+	FLEETS = 8,     /* of the same kind: other nodes, other draws */
+	PARTS = FLEETS, /* of a recording */
 	FLEET_SEED = 52711,
 	ROUNDS_LEAST = 32,
 	SAMPLES_TIMES = 4,
@@ -21,6 +22,7 @@ enum {
 	NODE_ROUNDS = 5000000, /* of all simulated nodes and fleets together, about */
 	RECUR_LEAST = 64,      /* of each node */
 	RECUR_MOST = 1024,
+	DOUBT_TIMES = 4, /* as many fewer where only the interval depends on them */
 };
 
 static const double Z90 = 1.645;
@@ -31,6 +33,8 @@ static const double BEYOND_MATTERS = 1.01;
 static const double MEND_FROM = 1.005, MEND_MOST = 2;
 /* Share of what the recurrence misses that is still in doubt once it was corrected. */
 static const double UNEXPLAINED = 0.5;
+/* Waiting, as a share of a round, that is none. */
+static const double WAITS_LEAST = 1e-6;
 
 /* Streams of a fleet's random numbers beside those of its nodes. */
 static const uint64_t STREAM_FACTORS = UINT64_MAX;
@@ -165,10 +169,12 @@ struct fleet_replay {
 	size_t alone_count;
 	/* ns, in sequence: what a node's input needs for each round when nothing makes it wait, and its steps; owned. */
 	double *input, *step;
+	double *slower_input,
+		*slower_step; /* as these, with what a longer recording would have; owned */
 	size_t input_count, step_count;
 	double stall_ns;         /* of checkpoints and evaluations, per round */
 	double alike_ns[FLEETS]; /* as alone_ns, of the recurrence */
-	double other_ns[FLEETS]; /* and of other recordings */
+	double part_ns[FLEETS];  /* and of the parts of the recording */
 	/* Of ln(ratio): what replays of all members had beyond the recurrence, and its deviation. */
 	double correction, correction_doubt;
 	double together;        /* power of what nodes wait: 1, or as measured */
@@ -181,9 +187,10 @@ struct fleet_mean {
 	double own;   /* what a node needs, before it waits for the others: mean over the nodes */
 };
 
-/* What is computed: by replay, nodes by themselves or together; by recurrence, a fleet, or one that was recorded at another time.  A
- * node by itself is as fast as the modelled one. */
-enum fleet_job { JOB_ALONE, JOB_TOGETHER, JOB_RECUR, JOB_OTHER };
+/* What is computed: by replay, nodes by themselves or together; by recurrence, a fleet, or equal nodes: as they are, as if only a
+ * part had been recorded (each fleet has another one), or as if slower rounds had been.  A node by itself is as fast as the
+ * modelled one. */
+enum fleet_job { JOB_ALONE, JOB_TOGETHER, JOB_RECUR, JOB_ALIKE, JOB_PART, JOB_SLOWER };
 
 struct members {
 	struct replay_model models[FLEET_MEMBERS];
@@ -334,39 +341,48 @@ static int keep_rounds(const struct fleet_replay *replay, bool step, uint32_t ba
 	return code;
 }
 
-/* One node of the recurrence: it draws blocks of what was kept. */
-struct walker {
-	double factor;
-	double made; /* when its input had made the batches of this round */
-	struct rng rng;
-	size_t input_at, step_at;
-	unsigned left; /* of the block */
+/* Rounds that the nodes of a recurrence draw blocks from.  All begin a block in the same round, at distinct places, so that a
+ * round's slowest node is the largest of N different rounds.  Places drawn with putting back hit some rounds twice and miss the
+ * rare slow ones too often: N nodes would wait too little (fleet_maximum). */
+struct draws {
+	const double *ns; /* of all kept rounds, of which first .. first + count - 1 are drawn */
+	size_t first, count;
+	uint32_t *order; /* (count), the first of which are where the nodes begin; owned */
 };
 
-enum { BLOCK_ROUNDS = 16 };
-
-/* First round of a block.  Of another recording of the same kind, there are as many blocks, each of which begins somewhere. */
-static size_t block_begin(struct rng *rng, size_t count, uint64_t recording)
+static int draws_open(struct draws *w, const double *ns, size_t first, size_t count)
 {
-	const size_t blocks = (count + BLOCK_ROUNDS - 1) / BLOCK_ROUNDS;
-	return recording > 0 ? rng_mix(recording, rng_below(rng, blocks)) % count
-			     : rng_below(rng, count);
+	*w = (struct draws){.ns = ns, .first = first, .count = count};
+	w->order = malloc(count * sizeof *w->order);
+	for (size_t i = 0; w->order && i < count; i++)
+		w->order[i] = (uint32_t)i;
+	return w->order ? 0 : -ENOMEM;
 }
 
-static void walker_draw(const struct fleet_replay *replay, struct walker *w, uint64_t recording,
-	double *input, double *step)
+/* A new block for each node: as much of a shuffle (Fisher and Yates) as is needed. */
+static void draws_begin(struct draws *w, unsigned nodes, struct rng *rng)
 {
-	if (w->left == 0) {
-		w->left = BLOCK_ROUNDS;
-		w->input_at = block_begin(&w->rng, replay->input_count, recording);
-		w->step_at = block_begin(&w->rng, replay->step_count, recording);
+	for (size_t i = 0; i < nodes && i + 1 < w->count; i++) {
+		const size_t other = i + rng_below(rng, w->count - i);
+		const uint32_t kept = w->order[i];
+		w->order[i] = w->order[other];
+		w->order[other] = kept;
 	}
-	w->left--;
-	*input = w->factor * replay->input[w->input_at];
-	*step = w->factor * replay->step[w->step_at];
-	w->input_at = w->input_at + 1 < replay->input_count ? w->input_at + 1 : 0;
-	w->step_at = w->step_at + 1 < replay->step_count ? w->step_at + 1 : 0;
 }
+
+static size_t wrap_around(size_t at, size_t count)
+{
+	return at < count ? at : at % count;
+}
+
+/* round: since its block began.  More nodes than rounds share places. */
+static double draws_at(const struct draws *w, unsigned node, unsigned round)
+{
+	const size_t begin = w->order[wrap_around(node, w->count)];
+	return w->ns[w->first + wrap_around(begin + round, w->count)];
+}
+
+enum { BLOCK_ROUNDS = 16 };
 
 /* Rounds that a node's input can be ahead of the one that its step ended last. */
 static size_t rounds_ahead(const struct model *model)
@@ -376,10 +392,55 @@ static size_t rounds_ahead(const struct model *model)
 	return rounds > 0 ? rounds : 1;
 }
 
+/* A fleet of the recurrence. */
+struct recurrence {
+	struct draws input, step;
+	struct rng rng;
+	double *factors; /* (nodes); owned */
+	double *made;    /* (nodes): when their inputs had made the batches of this round; owned */
+	double *ends;    /* of the rounds that an input can be ahead of; owned */
+	unsigned nodes;
+};
+
+static void recurrence_close(struct recurrence *r)
+{
+	free(r->input.order);
+	free(r->step.order);
+	free(r->factors);
+	free(r->made);
+	free(r->ends);
+}
+
+static int recurrence_open(struct recurrence *r, const struct fleet_replay *replay, size_t fleet,
+	enum fleet_job job, unsigned nodes)
+{
+	const size_t recorded = (size_t)fmin(replay->recorded_rounds, (double)replay->input_count);
+	const size_t part = recorded / PARTS > 0 ? recorded / PARTS : 1;
+	const size_t first = job == JOB_PART ? fleet % PARTS * part % recorded : 0;
+	*r = (struct recurrence){.nodes = nodes};
+	rng_init(&r->rng, seed_of(fleet), 0);
+	r->factors = calloc(nodes, sizeof *r->factors);
+	r->made = calloc(nodes, sizeof *r->made);
+	r->ends = calloc(rounds_ahead(replay->model), sizeof *r->ends);
+	const bool slower = job == JOB_SLOWER;
+	const bool parts = job == JOB_PART;
+	if (!r->factors || !r->made || !r->ends ||
+		draws_open(&r->input, slower ? replay->slower_input : replay->input, first,
+			parts ? part : replay->input_count) ||
+		draws_open(&r->step, slower ? replay->slower_step : replay->step, first,
+			parts ? part : replay->step_count))
+		return -ENOMEM;
+	for (unsigned i = 0; i < nodes; i++)
+		r->factors[i] = 1;
+	if (nodes > 1 && job == JOB_RECUR)
+		draw_factors(&replay->spread, fleet, r->factors, nodes);
+	return 0;
+}
+
 /* made(r) = max(made(r - 1), end(r - ahead)) + input(r)
  * end(r) = max over nodes(max(made(r), end(r - 1)) + step(r)) + pause */
-static struct fleet_mean recur(const struct fleet_replay *replay, struct walker *walkers,
-	unsigned nodes, unsigned rounds, double pause_ns, uint64_t recording, double *ends)
+static struct fleet_mean recur(const struct fleet_replay *replay, struct recurrence *fleet,
+	unsigned rounds, double pause_ns)
 {
 	const size_t ahead = rounds_ahead(replay->model);
 	double begin = 0;
@@ -387,23 +448,27 @@ static struct fleet_mean recur(const struct fleet_replay *replay, struct walker 
 	double own = 0;
 	const unsigned warmup = replay->warmup + rounds / 4;
 	for (unsigned r = 0; r < warmup + rounds; r++) {
-		const double room = ends[r % ahead];
+		const double room = fleet->ends[r % ahead];
 		double latest = end;
+		if (r % BLOCK_ROUNDS == 0) {
+			draws_begin(&fleet->input, fleet->nodes, &fleet->rng);
+			draws_begin(&fleet->step, fleet->nodes, &fleet->rng);
+		}
 		if (r == warmup) {
 			begin = end;
 			own = 0;
 		}
-		for (unsigned i = 0; i < nodes; i++) {
-			double input;
-			double step;
-			walker_draw(replay, &walkers[i], recording, &input, &step);
-			walkers[i].made = fmax(walkers[i].made, room) + input;
-			const double ready = fmax(walkers[i].made, end) + step;
+		for (unsigned i = 0; i < fleet->nodes; i++) {
+			const double factor = fleet->factors[i];
+			fleet->made[i] = fmax(fleet->made[i], room) +
+					 factor * draws_at(&fleet->input, i, r % BLOCK_ROUNDS);
+			const double ready = fmax(fleet->made[i], end) +
+					     factor * draws_at(&fleet->step, i, r % BLOCK_ROUNDS);
 			latest = fmax(latest, ready);
-			own += (ready - end) / nodes;
+			own += (ready - end) / fleet->nodes;
 		}
 		end = latest + pause_ns + replay->stall_ns;
-		ends[r % ahead] = end;
+		fleet->ends[r % ahead] = end;
 	}
 	return (struct fleet_mean){(end - begin) / rounds, own / rounds};
 }
@@ -411,27 +476,15 @@ static struct fleet_mean recur(const struct fleet_replay *replay, struct walker 
 static int recur_fleet(const struct fleet_replay *replay, size_t fleet, enum fleet_job job,
 	unsigned nodes, double pause_ns, struct fleet_mean *mean, struct error *err)
 {
+	const unsigned times = job == JOB_ALIKE || job == JOB_SLOWER ? DOUBT_TIMES : 1;
 	const unsigned most = NODE_ROUNDS / FLEETS / nodes;
-	const unsigned rounds = most < RECUR_LEAST  ? RECUR_LEAST
-				: most < RECUR_MOST ? most
-						    : RECUR_MOST;
-	struct walker *const walkers = calloc(nodes, sizeof *walkers);
-	double *const factors = calloc(nodes, sizeof *factors);
-	double *const ends = calloc(rounds_ahead(replay->model), sizeof *ends);
-	const bool there = walkers && factors && ends;
-	if (there && nodes > 1)
-		draw_factors(&replay->spread, fleet, factors, nodes);
-	for (unsigned i = 0; i < nodes && there; i++) {
-		walkers[i].factor = nodes > 1 ? factors[i] : 1;
-		rng_init(&walkers[i].rng, seed_of(fleet), i);
-	}
-	if (there)
-		*mean = recur(replay, walkers, nodes, rounds, pause_ns,
-			job == JOB_OTHER ? seed_of(fleet) | 1 : 0, ends);
-	free(walkers);
-	free(factors);
-	free(ends);
-	return there ? 0 : error_set(err, -ENOMEM, "out of memory");
+	const unsigned rounds = (most < RECUR_MOST ? most : RECUR_MOST) / times;
+	struct recurrence r;
+	const int code = recurrence_open(&r, replay, fleet, job, nodes);
+	if (!code)
+		*mean = recur(replay, &r, rounds > RECUR_LEAST ? rounds : RECUR_LEAST, pause_ns);
+	recurrence_close(&r);
+	return code ? error_set(err, code, "out of memory") : 0;
 }
 
 /* --- rounds of fleets ------------------------------------------------------------------------- */
@@ -564,6 +617,36 @@ static double recorded_rounds(const struct fleet_replay *replay)
 	return fmax((double)items / devices / (by_input ? node->shape.batch_size : 1), 1);
 }
 
+/* P^xi, by what is at places P-fold apart (scale_out.h). */
+static double tail_stretch(double last, double before, double first)
+{
+	const double stretch = (last - before) / (before - first);
+	return stretch > 1 ? fmin(stretch, sqrt(PARTS)) : 1;
+}
+
+/* As if P times as much had been recorded: the slowest rounds are as slow as the slowest of that would be. */
+static int keep_slower(const struct fleet_replay *replay, const double *ns, size_t count,
+	double **out, struct error *err)
+{
+	/* Each recorded round was kept so many times. */
+	const size_t times = (size_t)fmax((double)count / replay->recorded_rounds, 1);
+	double *const ascending = malloc(count * sizeof *ascending);
+	*out = malloc(count * sizeof **out);
+	if (ascending && *out) {
+		memcpy(ascending, ns, count * sizeof *ns);
+		sort_doubles(ascending, count);
+		double of[3];
+		size_t place = times;
+		for (int i = 0; i < 3; i++, place *= PARTS)
+			of[i] = ascending[place < count ? count - place : 0];
+		const double more = tail_stretch(of[0], of[1], of[2]) * (of[0] - of[1]);
+		for (size_t i = 0; i < count; i++)
+			(*out)[i] = ns[i] + (ns[i] >= of[0] ? more : 0);
+	}
+	free(ascending);
+	return ascending && *out ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
 /* A node by itself, and nodes together, as the replays have it. */
 static int compare_with_replays(struct fleet_replay *replay, struct error *err)
 {
@@ -596,13 +679,19 @@ int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 		code = keep_rounds(replay, true, 1, replay->step_count, &replay->step, err);
 	if (!code)
 		code = do_alone(replay, JOB_RECUR, replay->alike_ns, err);
+	replay->recorded_rounds = recorded_rounds(replay);
 	if (!code)
-		code = do_alone(replay, JOB_OTHER, replay->other_ns, err);
+		code = keep_slower(
+			replay, replay->input, replay->input_count, &replay->slower_input, err);
+	if (!code)
+		code = keep_slower(
+			replay, replay->step, replay->step_count, &replay->slower_step, err);
+	if (!code)
+		code = do_alone(replay, JOB_PART, replay->part_ns, err);
 	if (!code && !(replay->alike_ns[0] > 0))
 		code = error_set(err, -EINVAL, "cannot replay what takes no time at all");
 	if (code)
 		return code;
-	replay->recorded_rounds = recorded_rounds(replay);
 	memcpy(replay->alone_ns, replay->alike_ns, sizeof replay->alone_ns);
 	return replay->members > 1 ? compare_with_replays(replay, err) : 0;
 }
@@ -613,6 +702,8 @@ void fleet_replay_close(struct fleet_replay *replay)
 		free(replay->alone);
 		free(replay->input);
 		free(replay->step);
+		free(replay->slower_input);
+		free(replay->slower_step);
 	}
 	free(replay);
 }
@@ -626,44 +717,76 @@ static double bound_of(const struct fleet_replay *replay, unsigned nodes, double
 	       statistics_mean(replay->alone_ns, FLEETS);
 }
 
-/* Deviation of ln(ratio) because so many nodes wait for what is rare in what was recorded: the slowest of N is known as well
- * as the quantile 1 - 1 / N of n rounds, whose return period has the deviation sqrt(N / n) in logarithms.  What that does is
- * seen by half as many nodes. */
-static int find_tail_doubt(struct fleet_replay *replay, unsigned nodes, double pause_ns,
-	double mean_log, double *deviation, struct error *err)
+/* What equal nodes wait, as a share of a node's round by itself, in each fleet. */
+static int find_waits(struct fleet_replay *replay, enum fleet_job job, unsigned nodes,
+	double pause_ns, double waits[FLEETS], struct error *err)
 {
+	const double *const alone = job == JOB_PART ? replay->part_ns : replay->alike_ns;
 	struct fleet_mean means[FLEETS];
-	double logs[FLEETS];
-	const int code = do_fleets(replay, JOB_RECUR, nodes / 2, pause_ns, means, err);
-	logs_of(means, replay->alike_ns, logs);
-	*deviation = fmax(mean_log - statistics_mean(logs, FLEETS), 0) / log(2) *
-		     sqrt(nodes / replay->recorded_rounds);
+	const int code = do_fleets(replay, job, nodes, pause_ns, means, err);
+	for (size_t f = 0; f < FLEETS; f++)
+		waits[f] = fmax((means[f].round - pause_ns) / alone[f] - 1, 0);
 	return code;
 }
 
-/* Half of the 90 % interval of ln(ratio); logs: of fleets of one recording. */
-static int find_doubt(struct fleet_replay *replay, unsigned nodes, double pause_ns,
-	const double logs[FLEETS], double *half, struct error *err)
+static int find_mean_wait(struct fleet_replay *replay, enum fleet_job job, unsigned nodes,
+	double pause_ns, double *mean, struct error *err)
 {
-	struct fleet_mean means[FLEETS];
-	double others[FLEETS];
-	double tail = 0;
-	int code = do_fleets(replay, JOB_OTHER, nodes, pause_ns, means, err);
-	if (!code && nodes > replay->members)
-		code = find_tail_doubt(
-			replay, nodes, pause_ns, statistics_mean(logs, FLEETS), &tail, err);
-	if (code)
+	double waits[FLEETS];
+	const int code = find_waits(replay, job, nodes, pause_ns, waits, err);
+	*mean = statistics_mean(waits, FLEETS);
+	return code;
+}
+
+/* At 90 %, in logarithms: how many times less or more than predicted nodes may wait because of what was recorded. */
+struct recording_doubt {
+	double less, more;
+};
+
+/* As in scale_out.h. */
+static int find_recording_doubt(struct fleet_replay *replay, unsigned nodes, double pause_ns,
+	struct recording_doubt *doubt, struct error *err)
+{
+	const unsigned few = nodes / PARTS > 2 ? nodes / PARTS : 2;
+	const unsigned fewer = few / PARTS;
+	double waits[FLEETS];
+	double of_all = 0;
+	double of_few = 0;
+	double of_fewer = 0;
+	double of_slower = 0;
+	double squares = 0;
+	int code = find_mean_wait(replay, JOB_ALIKE, nodes, pause_ns, &of_all, err);
+	if (!code)
+		code = find_mean_wait(replay, JOB_ALIKE, few, pause_ns, &of_few, err);
+	if (!code && fewer > 1) /* one waits for nobody */
+		code = find_mean_wait(replay, JOB_ALIKE, fewer, pause_ns, &of_fewer, err);
+	if (!code)
+		code = find_mean_wait(replay, JOB_SLOWER, nodes, pause_ns, &of_slower, err);
+	if (!code)
+		code = find_waits(replay, JOB_PART, few, pause_ns, waits, err);
+	*doubt = (struct recording_doubt){0};
+	if (code || of_all <= WAITS_LEAST)
 		return code;
-	logs_of(means, replay->other_ns, others);
+	for (size_t f = 0; f < PARTS; f++)
+		squares += (waits[f] - of_few) * (waits[f] - of_few) / PARTS;
+	/* Of fewer than 2 P nodes a P-th is no fleet: two are more, whose variance is that many times as large. */
+	const double variance = squares * nodes / ((double)few * PARTS);
+	const double stretch = fewer > 0 ? tail_stretch(of_all, of_few, of_fewer) : 1;
+	doubt->less = student_quantile(0.95, PARTS) * sqrt(variance) * stretch / of_all;
+	doubt->more = fmax(doubt->less, log(of_slower / of_all));
+	return 0;
+}
+
+/* Half of the 90 % interval of ln(ratio), but for what was recorded; logs: of fleets. */
+static double find_doubt(
+	const struct fleet_replay *replay, unsigned nodes, const double logs[FLEETS])
+{
 	const double between =
-		student_quantile(0.95, FLEETS - 1) *
-		fmax(statistics_deviation(logs, FLEETS), statistics_deviation(others, FLEETS));
+		student_quantile(0.95, FLEETS - 1) * statistics_deviation(logs, FLEETS);
 	/* The modelled node is one of those that differ, too. */
 	const double own = replay->spread.factors ? 0 : replay->spread.deviation;
 	const double corrected = nodes > replay->members ? replay->correction_doubt : 0;
-	const double normal = Z90 * sqrt(own * own + tail * tail + corrected * corrected);
-	*half = sqrt(normal * normal + between * between);
-	return 0;
+	return hypot(Z90 * hypot(own, corrected), between);
 }
 
 int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_seconds,
@@ -675,7 +798,7 @@ int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_se
 	struct fleet_mean means[FLEETS];
 	double logs[FLEETS];
 	double own = 0;
-	double half = 0;
+	struct recording_doubt recorded;
 	*out = (struct fleet_round){.ratio = 1, .interval = {1, 1}, .bound = 1, .waiting = 1};
 	if (nodes < 2)
 		return 0;
@@ -685,7 +808,7 @@ int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_se
 	logs_of(means, alone, logs);
 	for (size_t f = 0; f < FLEETS; f++)
 		own += means[f].own / alone[f] / FLEETS;
-	code = find_doubt(replay, nodes, pause_ns, logs, &half, err);
+	code = find_recording_doubt(replay, nodes, pause_ns, &recorded, err);
 	/* The nodes' part. */
 	const double pause = pause_ns / statistics_mean(replay->alone_ns, FLEETS);
 	const double found =
@@ -697,8 +820,14 @@ int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_se
 	/* The slowest node is no faster than the mean one. */
 	const double own_doubt = replay->spread.factors ? 0 : Z90 * replay->spread.deviation;
 	const double least = (pause + exp(spread_centre(&replay->spread))) * exp(-own_doubt);
+	/* Of the ratio, only what is waited is in doubt because of what was recorded: it may be so many times as much or as little. */
+	const double half = find_doubt(replay, nodes, logs);
+	const double waits = fmax(out->ratio - 1 - pause, 0);
+	const double less = log(out->ratio / (out->ratio - waits * (1 - exp(-recorded.less))));
+	const double more = log((out->ratio + waits * (exp(recorded.more) - 1)) / out->ratio);
+	const double low = out->ratio * exp(-hypot(half, less));
 	out->interval = (struct interval){
-		fmin(fmax(out->ratio * exp(-half), least), out->ratio), out->ratio * exp(half)};
+		fmin(fmax(low, least), out->ratio), out->ratio * exp(hypot(half, more))};
 	out->beyond = nodes > replay->recorded_rounds && out->ratio > BEYOND_MATTERS;
 	return code;
 }

@@ -17,6 +17,20 @@
  *
  * Between nodes, times are log-normal: nodes keep their speed for as long as the job runs.
  *
+ * The interval.  Little is recorded of the slowest of N nodes: with 1,024 nodes and 4,096 rounds, it is one of the slowest four.
+ * How far the waiting w(N) may be off because of that is read from P = 8 parts of the recording (random groups: K. Wolter,
+ * Introduction to Variance Estimation, 2007, chapter 2).  A part tells of N / P nodes as much as the whole tells of N, but
+ * for the scale of the tail, which grows by P^xi between the two:
+ *
+ *   w(N) is off by up to exp(+-d) at 90 %,   d = t(0.95, P) sqrt(mean over parts of (w_part(N/P) - w(N/P))^2) P^xi / w(N)
+ *   P^xi = (w(N) - w(N/P)) / (w(N/P) - w(N/P^2)),   1 to sqrt(P)
+ *
+ * t is Student's quantile.  xi is the extreme value index, by such spacings (J. Pickands, Annals of Statistics 3, 1975): 0 for
+ * normal and exponential times, 1 / a for P(t > x) ~ x^-a; from 1 / 2 on no variance exists.  A recording that happens to lack the
+ * slowest rounds shows a small d.  So w(N) may also be what it would be if the slowest recorded round, x, were that of P times as
+ * many: x + P^xi (x - y), where y is the P-th slowest and P^xi follows from x, y and the P^2-th slowest.  One recording in eight
+ * has a round as slow as that.
+ *
  * exposed(N) of an exchange of C(N) in k buckets, whose gradients become ready evenly over the backward pass of b seconds:
  * max(C(N) - b (1 - 1/k), C(N) / k).  All but the last bucket can be hidden.  C(N) is the time of an all-reduce over the
  * nodes, a ring's or a tree's (harness/config/shape.h), of 1 / k of the bytes, k times.  Within a node of several devices, the
