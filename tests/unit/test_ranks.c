@@ -328,6 +328,32 @@ static void all_agree_or_hear_why_not(void **state)
 	assert_string_equal(parts[2].err.text, "rank 0 on node-0: reason 0");
 }
 
+static void share(struct fake_part *part)
+{
+	char name[] = "none";
+	const bool leads = ranks_leads(part->ranks);
+	if (leads)
+		(void)strcpy(name, "ours");
+	part->code = ranks_share(part->ranks, FAKE_RANKS, name, sizeof name, &part->err);
+	if (!part->code && strcmp(name, "ours") != 0)
+		part->code = error_set(&part->err, -EBADMSG, "%s", name);
+	/* Another length is no answer to what was asked. */
+	if (!part->code)
+		part->code = ranks_share(
+			part->ranks, FAKE_RANKS, name, leads ? 2 : sizeof name, &part->err);
+}
+
+static void the_leader_shares_what_it_has(void **state)
+{
+	(void)state;
+	fake_play(parts, NEVER_NS, share, share);
+	assert_int_equal(parts[0].code, 0);
+	for (unsigned i = 1; i < FAKE_RANKS; i++) {
+		assert_int_equal(parts[i].code, -EPROTO);
+		assert_string_equal(parts[i].err.text, "rank 0 sent 2 bytes for 5");
+	}
+}
+
 /* --- clocks ----------------------------------------------------------------------------------- */
 
 static void map_clocks(struct fake_part *part)
@@ -410,6 +436,7 @@ int main(void)
 		cmocka_unit_test(patience_ends),
 		cmocka_unit_test(only_the_leader_stops_waiting),
 		cmocka_unit_test(all_agree_or_hear_why_not),
+		cmocka_unit_test(the_leader_shares_what_it_has),
 		cmocka_unit_test(clocks_are_known_within_their_error),
 		cmocka_unit_test(ranks_of_a_node_have_one_clock),
 	};

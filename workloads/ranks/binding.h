@@ -1,6 +1,7 @@
-/* Which cores, and which device, each rank has: cores as its launcher bound it, but where it left several ranks of a node the same cores, these are divided
+/* Which cores each rank has: as its launcher bound it, but where it left several ranks of a node the same cores, these are divided
  * between them, before a thread is started.  A rank that is bound to fewer cores than its threads need while others of its node have no
- * rank gets a warning: launchers bind to one core unless they are told otherwise, and a data loader is many threads.
+ * rank gets a warning: launchers bind to one core unless they are told otherwise, and a data loader is many threads.  And whether two
+ * ranks have the same device.
  *
  * Cores are what the kernel schedules on: hardware threads.  Ranks under one kernel share a node, whatever their hosts are called. */
 #ifndef MLBENCH_WORKLOADS_RANKS_BINDING_H

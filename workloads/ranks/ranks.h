@@ -93,7 +93,8 @@ const char *ranks_name(const struct ranks *ranks, unsigned rank, char *out, size
 /* -ETIMEDOUT with who it is when a rank is gone; else 0.  Any thread. */
 int ranks_missing(struct ranks *ranks, struct error *err);
 
-/* The leader: the same bytes to each of the first `count` ranks that take part, but itself.  -ETIMEDOUT with who does not take them; -EINTR. */
+/* The leader: the same bytes to each of the first `count` ranks that take part, but itself.  -ETIMEDOUT with who does not take
+ * them; -EINTR. */
 int ranks_tell(
 	struct ranks *ranks, unsigned count, const void *data, size_t bytes, struct error *err);
 int ranks_tell_one(
@@ -108,8 +109,8 @@ int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct er
 /* Each of the first `count` ranks that take part, at the same point of its work: the leader's bytes, into the others' data. */
 int ranks_share(struct ranks *ranks, unsigned count, void *data, size_t bytes, struct error *err);
 
-/* Each of the first `count` ranks that take part, at the same point of its work: 0 when all of them said 0.  Else the first one's reason with its
- * name, and -ECANCELED, of those who had said 0 themselves; of who had not, its own code. */
+/* Each of the first `count` ranks that take part, at the same point of its work: 0 when all of them said 0.  Else the first one's
+ * reason with its name, and -ECANCELED, of those who had said 0 themselves; of who had not, its own code. */
 static inline int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err)
 {
 	return ranks->agree(ranks, count, code, err);
