@@ -14,7 +14,8 @@ expect 0 "$MLBENCH" what-if job --fleet 64 --force
 prints "measured 2 ranks: "
 reads "before they corrected it"
 reads "by the exchanges of 2 ranks; --network-bandwidth overrides it"
-reads "as the 2 measured ranks do"
+# Where others take the cores, a rank may have waited for all of its time.
+tr -s ' \n' ' ' <out | grep -qE 'as the 2 measured ranks do|equally fast on average' || fail "how ranks differ is not told"
 # A change was not measured: only how ranks differ and what they exchange stays.
 expect 0 "$MLBENCH" what-if job --set step.time=12ms --fleet 2,64 --network-bandwidth 1GB/s --json --force
 [ "$(json 'd["fleet"]["measured"], d["fleet"]["network_bytes_per_s"]')" = "(None, 1000000000.0)" ] || fail "measured with a change that was not"
