@@ -27,7 +27,7 @@ about() { # JOB NAME: what Slurm says of it
 	scontrol show job "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
 }
 is_over() {
-	case $(about "$1" JobState) in PENDING | RUNNING | COMPLETING | CONFIGURING | REQUEUED) return 1 ;; esac
+	case $(about "$1" JobState) in PENDING | RUNNING | COMPLETING | CONFIGURING | REQUEUED) sleep 0.3 && return 1 ;; esac
 }
 # Finished, with 3 if nothing was steady on a busy machine; and its result has each repetition once, of each rank.
 is_complete() { # JOB RESULT RANKS NODES

@@ -22,7 +22,7 @@ measures() {
 	[ -n "$pid" ] && "$MLBENCH" status "$pid" --json >status.json 2>/dev/null &&
 		python3 -c 'import json, sys
 picture = json.load(open("status.json"))["runs"][0]["picture"]
-sys.exit(not (picture and picture["throughput"]))'
+sys.exit(not (picture and picture["throughput"]))' || ! sleep 0.3
 }
 until_true measures
 [ "$(boards)" -eq 1 ] || fail "$(boards) ranks show themselves"
