@@ -90,13 +90,18 @@ says "unspecified launch failure"
 # One that freezes, too, and what was measured is kept.
 start_ranks 2 "$MLBENCH" sweep tiny.ini $cuda --set measure.repeats=2 --set measure.epochs=0 --set measure.duration=1s --set sweep.batch.size=4,8 --out frozen
 until_true repetitions frozen 1
-for pid in $(pgrep -P "$launcher"); do
+pids=($(pgrep -P "$launcher"))
+for pid in "${pids[@]}"; do
 	tr '\0' '\n' <"/proc/$pid/environ" | grep -qx OMPI_COMM_WORLD_RANK=1 && kill -STOP "$pid"
 done
 wait "$launcher"
 status=$?
 [ "$status" -eq 3 ] || fail "exit $status of a job with a frozen rank"
 says "rank 1 on $host has not answered for "
+# Where they had not all joined, the double's leader leaves their shared memory when MPI ends it.
+for pid in "${pids[@]}"; do
+	rm -f /dev/shm/mlbench-nccl-"$pid"-*
+done
 for folder in frozen frozen/ranks/0001; do
 	expect 0 "$MLBENCH" show $folder
 done
