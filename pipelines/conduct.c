@@ -151,6 +151,7 @@ static void monitor_take(struct run *run, const struct edge *before, struct edge
 			&e->stages[i]);
 	}
 	const struct step_progress progress = devices_progress(&run->devices);
+	// NOLINTNEXTLINE(clang-analyzer-core.NullDereference): edges were made before
 	e->samples = progress.samples;
 	e->batches = progress.batches;
 	for (unsigned i = 0; i < run->devices.count; i++)

@@ -385,7 +385,7 @@ static int cuda_open(struct backend *backend, struct error *err)
 		options.batch_room = backend->batch_room;
 	options.group = backend->group ? backend->group->own : NULL;
 	options.rank = ranks ? 0 : backend->device_index;
-	options.devices = ranks ? backend->group->count : backend->device_count;
+	options.devices = ranks && backend->group ? backend->group->count : backend->device_count;
 	options.stop = backend->stop;
 	options.choosing = backend->choosing;
 	int code = cuda->plugin->open(&cuda->session, &options, err);

@@ -991,6 +991,7 @@ const float *train_loss(const struct train *train)
 	return train_at(train, train->plan.loss);
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): a kernel writes there
 int train_statistics(struct train *train, unsigned steps, double *out, struct error *err)
 {
 	const struct device_plan *plan = &train->plan;
