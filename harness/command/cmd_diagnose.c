@@ -124,8 +124,9 @@ static int verify_now(const struct request *request, struct finding *finding, st
 		code = plan_data(&plan, &plain, true, err);
 	if (!code)
 		code = party_begin(party, &plan, err);
-	if (!code)
-		code = verify_ranks_open(&ranks, &finding->report, &finding->diagnosed, err);
+	if (!code && party->ranks)
+		code = party->calls->verify_open(
+			&ranks, &finding->report, &finding->diagnosed, err);
 	if (!code) {
 		const struct verify_job job = {.diagnosed = &finding->diagnosed,
 			.dataset = &plan.dataset,
@@ -138,7 +139,8 @@ static int verify_now(const struct request *request, struct finding *finding, st
 		code = verify_run(&job, &finding->verification, err);
 		finding->verified = !code;
 	}
-	verify_ranks_close(&ranks);
+	if (party->ranks)
+		party->calls->verify_close(&ranks);
 	plan_close(&plan);
 	return code;
 }

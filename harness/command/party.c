@@ -11,6 +11,7 @@
 #include "harness/base/units.h"
 #include "harness/command/limits.h"
 #include "harness/command/resume.h"
+#include "harness/command/verify_ranks.h"
 #include "harness/config/conditions.h"
 #include "harness/record/fields.h"
 #include "workloads/backend/backend.h"
@@ -1168,4 +1169,6 @@ const struct party_calls party_of_ranks = {
 	.start = leader_start,
 	.finish = leader_finish,
 	.describe = leader_describe,
+	.verify_open = verify_ranks_open,
+	.verify_close = verify_ranks_close,
 };

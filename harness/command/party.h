@@ -29,8 +29,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct diagnosed;
 struct party;
 struct party_job;
+struct report;
+struct verify_ranks;
 
 /* The calls below, which main hands to a command where a launcher started it: alone, it links nothing of ranks. */
 struct party_calls {
@@ -46,6 +49,10 @@ struct party_calls {
 	int (*finish)(struct party *party, const struct party_job *job, int code,
 		struct measurement *m, struct error *err);
 	void (*describe)(const struct party *party, struct buffer *out);
+	/* Those of verify_ranks.h. */
+	int (*verify_open)(struct verify_ranks *ranks, const struct report *report,
+		const struct diagnosed *diagnosed, struct error *err);
+	void (*verify_close)(struct verify_ranks *ranks);
 };
 extern const struct party_calls party_of_ranks;
 
