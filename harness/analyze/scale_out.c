@@ -738,8 +738,9 @@ static int find_mean_wait(struct fleet_replay *replay, enum fleet_job job, unsig
 	return code;
 }
 
-/* At 90 %, in logarithms: how many times less or more than predicted nodes may wait because of what was recorded. */
+/* At 90 %, in logarithms: how many times less or more than predicted equal nodes may wait because of what was recorded. */
 struct recording_doubt {
+	double waits; /* that it is about, as a share of a round of a node by itself */
 	double less, more;
 };
 
@@ -774,6 +775,7 @@ static int find_recording_doubt(struct fleet_replay *replay, unsigned nodes, dou
 	const double stretch = fewer > 0 ? tail_stretch(of_all, of_few, of_fewer) : 1;
 	doubt->less = student_quantile(0.95, PARTS) * sqrt(variance) * stretch / of_all;
 	doubt->more = fmax(doubt->less, log(of_slower / of_all));
+	doubt->waits = of_all;
 	return 0;
 }
 
@@ -820,9 +822,10 @@ int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_se
 	/* The slowest node is no faster than the mean one. */
 	const double own_doubt = replay->spread.factors ? 0 : Z90 * replay->spread.deviation;
 	const double least = (pause + exp(spread_centre(&replay->spread))) * exp(-own_doubt);
-	/* Of the ratio, only what is waited is in doubt because of what was recorded: it may be so many times as much or as little. */
+	/* Only what nodes wait because their rounds vary is in doubt by what was recorded, not that some nodes are slower. */
 	const double half = find_doubt(replay, nodes, logs);
-	const double waits = fmax(out->ratio - 1 - pause, 0);
+	const double busy = out->ratio - pause;
+	const double waits = fmax(fmin(busy - 1, recorded.waits * busy / (1 + recorded.waits)), 0);
 	const double less = log(out->ratio / (out->ratio - waits * (1 - exp(-recorded.less))));
 	const double more = log((out->ratio + waits * (exp(recorded.more) - 1)) / out->ratio);
 	const double low = out->ratio * exp(-hypot(half, less));

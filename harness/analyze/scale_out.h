@@ -29,7 +29,7 @@
  * normal and exponential times, 1 / a for P(t > x) ~ x^-a; from 1 / 2 on no variance exists.  A recording that happens to lack the
  * slowest rounds shows a small d.  So w(N) may also be what it would be if the slowest recorded round, x, were that of P times as
  * many: x + P^xi (x - y), where y is the P-th slowest and P^xi follows from x, y and the P^2-th slowest.  One recording in eight
- * has a round as slow as that.
+ * has a round as slow as that.  w is of equal nodes: how much slower the slow ones are is in doubt by the spread alone.
  *
  * exposed(N) of an exchange of C(N) in k buckets, whose gradients become ready evenly over the backward pass of b seconds:
  * max(C(N) - b (1 - 1/k), C(N) / k).  All but the last bucket can be hidden.  C(N) is the time of an all-reduce over the

@@ -244,6 +244,20 @@ static void the_slowest_node_is_waited_for(void **state)
 	free(node);
 }
 
+/* How the recorded steps vary is known less well than how much slower the slow node is: no more than that is in doubt. */
+static void a_slow_node_is_no_doubt_of_the_recording(void **state)
+{
+	(void)state;
+	const double factors[] = {1, 1, 1, 4};
+	const struct fleet_spread measured = {
+		.deviation = 0.7, .measured = COUNT(factors), .factors = factors};
+	struct node *const node = node_of(constant_one, 0, normal_one, 1, 4, 15);
+	const struct fleet_round round = round_of(node, &measured, 4, 0);
+	assert_close(round.ratio, 4, 0.01);
+	assert_true(round.interval.high < 1.03 * round.interval.low);
+	free(node);
+}
+
 /* --- a simulated barrier ---------------------------------------------------------------------- */
 
 /* Rounds of `nodes` pipelines, one worker each, that meet after each step, with draws of their own: in ms. */
@@ -679,6 +693,7 @@ int main(void)
 		cmocka_unit_test(equal_steps_lose_nothing),
 		cmocka_unit_test(the_largest_step_is_waited_for),
 		cmocka_unit_test(the_slowest_node_is_waited_for),
+		cmocka_unit_test(a_slow_node_is_no_doubt_of_the_recording),
 		cmocka_unit_test(a_simulated_barrier_is_predicted),
 		cmocka_unit_test(rare_slow_rounds_may_be_missing),
 		cmocka_unit_test(rounds_alone_will_do),
