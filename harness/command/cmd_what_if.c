@@ -251,7 +251,8 @@ static void what_if_add_base(const struct what_if *what_if, struct medium *mediu
 	const size_t count = what_if->base_repeat_count;
 	char number[UNITS_BYTES];
 	struct buffer text = {0};
-	buffer_format(&text, "%s samples/s", units_format_count(what_if->base_measured, number));
+	buffer_format(&text, "%s samples/s%s", units_format_count(what_if->base_measured, number),
+		conditions_most_ranks(&what_if->record.config) > 1 ? " a rank" : "");
 	if (what_if->record.config.axis_count > 0) {
 		buffer_format(&text, " at point %zu, ", what_if->base);
 		config_point_text(
@@ -470,7 +471,8 @@ static void what_if_add_fleet(const struct fleet *of, const json_t *fleet, struc
 		{.head = "measured", .path = "measured", .unit = COLUMN_COUNT},
 	};
 	const bool measured = json_is_object(json_object_get(fleet, "measured"));
-	medium_heading(medium, "a fleet of such nodes, predicted");
+	medium_heading(medium, measured ? "a fleet of such nodes, predicted: each is a rank"
+					: "a fleet of such nodes, predicted");
 	medium_table(medium, columns, COUNT(columns) - !measured, json_object_get(fleet, "points"),
 		"a fleet");
 	medium_space(medium);

@@ -12,6 +12,8 @@ expect 0 "$MLBENCH" what-if job --fleet 64 --json --force
 [ "$(json 'd["fleet"]["node_samples_per_s"] >= 0.999 * d["fleet"]["points"][0]["throughput"] / 2 and d["fleet"]["points"][1]["efficiency"] <= d["fleet"]["points"][0]["efficiency"] * 1.02')" = True ] || fail "more ranks wait less"
 expect 0 "$MLBENCH" what-if job --fleet 64 --force
 prints "measured 2 ranks: "
+grep -qE '^ *measured .* samples/s a rank \(' out || fail "it does not say that the measured rate is of one rank"
+prints "predicted: each is a rank"
 reads "before they corrected it"
 reads "by the exchanges of 2 ranks; --network-bandwidth overrides it"
 # Where others take the cores, a rank may have waited for all of its time.
