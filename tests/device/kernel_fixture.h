@@ -23,13 +23,13 @@
 enum { BUFFERS_MAX = 16, POISON = 0xff, GUARD_BYTES = 64 };
 
 /* 0xff in every byte is a NaN in each element type. */
-struct buffer {
+struct device_buffer {
 	uint8_t *device, *initial, *result; /* initial: what a run finds; result: what it left */
 	size_t bytes;
 };
 
 struct fixture {
-	struct buffer buffers[BUFFERS_MAX];
+	struct device_buffer buffers[BUFFERS_MAX];
 	size_t count;
 	struct rng rng;
 };
@@ -43,7 +43,7 @@ static inline void fixture_begin(struct fixture *fixture, uint64_t seed)
 static inline void fixture_end(struct fixture *fixture)
 {
 	for (size_t i = 0; i < fixture->count; i++) {
-		struct buffer *const buffer = &fixture->buffers[i];
+		struct device_buffer *const buffer = &fixture->buffers[i];
 		assert_int_equal(cudaFree(buffer->device), 0);
 		free(buffer->initial);
 		free(buffer->result);
@@ -52,10 +52,10 @@ static inline void fixture_end(struct fixture *fixture)
 }
 
 /* Poisoned, with a guard behind its end that has to stay so. */
-static inline struct buffer *add_buffer(struct fixture *fixture, size_t bytes)
+static inline struct device_buffer *add_buffer(struct fixture *fixture, size_t bytes)
 {
 	assert_true(fixture->count < BUFFERS_MAX);
-	struct buffer *const buffer = &fixture->buffers[fixture->count++];
+	struct device_buffer *const buffer = &fixture->buffers[fixture->count++];
 	buffer->bytes = bytes + GUARD_BYTES;
 	buffer->initial = malloc(buffer->bytes);
 	buffer->result = malloc(buffer->bytes);
@@ -73,7 +73,7 @@ typedef int (*run_fn)(void *argument);
 static inline void run_once(struct fixture *fixture, run_fn run, void *argument)
 {
 	for (size_t i = 0; i < fixture->count; i++) {
-		const struct buffer *const buffer = &fixture->buffers[i];
+		const struct device_buffer *const buffer = &fixture->buffers[i];
 		assert_int_equal(cudaMemcpy(buffer->device, buffer->initial, buffer->bytes,
 					 cudaMemcpyHostToDevice),
 			0);
@@ -82,7 +82,7 @@ static inline void run_once(struct fixture *fixture, run_fn run, void *argument)
 	assert_int_equal(cudaDeviceSynchronize(), 0);
 }
 
-static inline void fetch(const struct buffer *buffer, uint8_t *to)
+static inline void fetch(const struct device_buffer *buffer, uint8_t *to)
 {
 	assert_int_equal(cudaMemcpy(to, buffer->device, buffer->bytes, cudaMemcpyDeviceToHost), 0);
 }
@@ -95,7 +95,7 @@ static inline void run_twice(struct fixture *fixture, run_fn run, void *argument
 		fetch(&fixture->buffers[i], fixture->buffers[i].result);
 	run_once(fixture, run, argument);
 	for (size_t i = 0; i < fixture->count; i++) {
-		const struct buffer *const buffer = &fixture->buffers[i];
+		const struct device_buffer *const buffer = &fixture->buffers[i];
 		uint8_t *const again = malloc(buffer->bytes);
 		assert_non_null(again);
 		fetch(buffer, again);
@@ -106,7 +106,7 @@ static inline void run_twice(struct fixture *fixture, run_fn run, void *argument
 	}
 }
 
-static inline void assert_unchanged(const struct buffer *buffer)
+static inline void assert_unchanged(const struct device_buffer *buffer)
 {
 	assert_memory_equal(buffer->result, buffer->initial, buffer->bytes);
 }
@@ -217,7 +217,7 @@ struct matrix_shape {
 
 struct matrix {
 	struct device_rows rows; /* as kernels take it */
-	struct buffer *buffer;
+	struct device_buffer *buffer;
 	size_t offset; /* bytes */
 };
 
@@ -292,7 +292,7 @@ static inline void fill_random(struct fixture *fixture, struct matrix *matrix, d
 /* Bytes that are no element are as they were. */
 static inline void assert_gaps_untouched(const struct matrix *matrix)
 {
-	const struct buffer *const buffer = matrix->buffer;
+	const struct device_buffer *const buffer = matrix->buffer;
 	bool *const covered = calloc(buffer->bytes, sizeof *covered);
 	assert_non_null(covered);
 	for (size_t i = 0; i < matrix_count(matrix); i++)

@@ -3,8 +3,8 @@
  * against the resampler; against the plain definition in double, without rounding in between, it is what rounding to bytes
  * twice and to weights of 14 bits can make: 0.5 each, and 4 weights or more off by a unit. */
 #include "tests/device/kernel_fixture.h"
-#include "workloads/backend/batch.h"
 #include "tests/sample_reference.h"
+#include "workloads/backend/batch.h"
 #include "workloads/image/transform.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { PICTURES_MAX = 16, SLACK = SCRATCH_SLACK_BYTES };
 struct augment_case {
 	struct augment_task task;
 	struct batch_picture pictures[PICTURES_MAX];
-	struct buffer *bytes, *table, *out;
+	struct device_buffer *bytes, *table, *out;
 };
 
 static int run_augment(void *argument)

@@ -4,7 +4,7 @@
 struct cast_case {
 	struct quantise_task task;
 	struct matrix from;
-	struct buffer *out, *transposed, *amax, *scale_inverse;
+	struct device_buffer *out, *transposed, *amax, *scale_inverse;
 };
 
 static int run_quantise(void *argument)
@@ -40,7 +40,7 @@ static void begin_cast(struct fixture *fixture, struct cast_case *c, enum elemen
 		.amax = (float *)c->amax->device,
 		.scale_inverse = (float *)c->scale_inverse->device,
 	};
-	struct buffer *const scratch =
+	struct device_buffer *const scratch =
 		add_buffer(fixture, kernel_quantise_scratch(&c->task) * sizeof(float));
 	c->task.scratch = (float *)scratch->device;
 }
@@ -71,7 +71,7 @@ static double wanted_byte(const struct cast_case *c, size_t number, float scale)
 }
 
 static void check_byte(
-	const struct cast_case *c, const struct buffer *buffer, size_t at, double wanted)
+	const struct cast_case *c, const struct device_buffer *buffer, size_t at, double wanted)
 {
 	const double got = get_element(c->task.type, buffer->result + at);
 	if (!(got == wanted || (isnan(got) && isnan(wanted))))

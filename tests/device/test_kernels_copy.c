@@ -194,7 +194,7 @@ static void test_heads(void **state)
 /* --- probe -------------------------------------------------------------------------------------------------- */
 
 struct bytes_case {
-	struct buffer *from, *to;
+	struct device_buffer *from, *to;
 	size_t offset, bytes;
 };
 
@@ -235,7 +235,7 @@ static void test_nothing(void **state)
 	(void)state;
 	struct fixture fixture;
 	fixture_begin(&fixture, 17);
-	struct buffer *const buffer = add_buffer(&fixture, 64);
+	struct device_buffer *const buffer = add_buffer(&fixture, 64);
 	run_twice(&fixture, run_nothing, NULL);
 	assert_unchanged(buffer);
 	fixture_end(&fixture);

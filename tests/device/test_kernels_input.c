@@ -6,7 +6,7 @@ enum { LEVELS = 255 };
 
 struct input_case {
 	struct input_task task;
-	struct buffer *batch;
+	struct device_buffer *batch;
 	struct matrix out;
 };
 

@@ -5,7 +5,7 @@
 
 struct bias_case {
 	struct matrix y;
-	struct buffer *bias;
+	struct device_buffer *bias;
 	size_t bias_offset; /* bytes: biases follow weights, wherever those end */
 	bool relu;
 };
@@ -136,7 +136,7 @@ static void test_relu_backward(void **state)
 struct sums_case {
 	struct matrix gradient;
 	float carry;
-	struct buffer *out, *scratch;
+	struct device_buffer *out, *scratch;
 };
 
 static int run_bias_backward(void *argument)
@@ -280,7 +280,7 @@ static void test_means(void **state)
 
 struct norm_case {
 	struct pair_case pair;
-	struct buffer *scales;
+	struct device_buffer *scales;
 };
 
 static int run_norm_forward(void *argument)

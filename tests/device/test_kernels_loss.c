@@ -5,7 +5,7 @@
 
 struct loss_case {
 	struct matrix logits;
-	struct buffer *labels, *losses, *loss;
+	struct device_buffer *labels, *losses, *loss;
 	float scale;
 };
 
@@ -40,7 +40,7 @@ static void begin_loss(struct fixture *fixture, struct loss_case *c, enum elemen
 	}
 }
 
-static double get_float(const struct buffer *buffer, size_t index)
+static double get_float(const struct device_buffer *buffer, size_t index)
 {
 	return get_element(ELEMENT_F32, buffer->result + index * sizeof(float));
 }

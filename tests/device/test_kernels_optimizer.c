@@ -11,7 +11,7 @@ struct update_case {
 	struct optimizer_task task;
 	bool is_adam;
 	struct matrix weights, gradients, first, second, computed;
-	struct buffer *step, *skip;
+	struct device_buffer *step, *skip;
 };
 
 static int run_updates(void *argument)
@@ -23,12 +23,12 @@ static int run_updates(void *argument)
 	return result;
 }
 
-static void put_count(struct buffer *buffer, uint32_t value)
+static void put_count(struct device_buffer *buffer, uint32_t value)
 {
 	memcpy(buffer->initial, &value, sizeof value);
 }
 
-static uint32_t get_count(const struct buffer *buffer)
+static uint32_t get_count(const struct device_buffer *buffer)
 {
 	uint32_t value;
 	memcpy(&value, buffer->result, sizeof value);

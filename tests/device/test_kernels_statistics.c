@@ -5,7 +5,7 @@
 
 struct sums_case {
 	struct matrix x;
-	struct buffer *out, *partials, *skip;
+	struct device_buffer *out, *partials, *skip;
 };
 
 struct sums {
