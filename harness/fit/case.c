@@ -4,6 +4,7 @@
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/base/text.h"
+#include "harness/config/conditions.h"
 #include "harness/config/value.h"
 #include "harness/fit/amount.h"
 #include "harness/fit/scrub.h"
@@ -407,10 +408,17 @@ static void case_print_about(const struct case_file *file, struct buffer *out)
 {
 	buffer_text(out,
 		"# A case: a training job as somebody reported it, and its synthetic twin.\n"
-		"#   mlbench check FILE      tells it in words\n"
-		"#   mlbench run FILE        measures the twin on this node\n"
-		"#   mlbench reproduce FILE  says whether what was reported happens here\n"
-		"\n[case]\n");
+		"#   mlbench check FILE      tells it in words\n");
+	if (conditions_most_ranks(&file->twin) > 1) { /* which reproduce cannot start */
+		buffer_text(out, "#   ");
+		conditions_launcher(&file->twin, out);
+		buffer_text(out, "mlbench run FILE  measures the twin\n");
+	} else {
+		buffer_text(out,
+			"#   mlbench run FILE        measures the twin on this node\n"
+			"#   mlbench reproduce FILE  says whether what was reported happens here\n");
+	}
+	buffer_text(out, "\n[case]\n");
 	buffer_format(out, "version = %d\n", CASE_VERSION);
 	if (file->created[0])
 		buffer_format(out, "created = %s\n", file->created);

@@ -18,6 +18,10 @@ reads "before they corrected it"
 reads "by the exchanges of 2 ranks; --network-bandwidth overrides it"
 # Where others take the cores, a rank may have waited for all of its time.
 tr -s ' \n' ' ' <out | grep -qE 'as the 2 measured ranks do|equally fast on average' || fail "how ranks differ is not told"
+# Its case is a job of as many ranks, which one process cannot reproduce.
+expect 0 "$MLBENCH" fit job --out job.case
+grep -qF 'mpirun -n 2 mlbench run FILE' job.case && ! grep -qF 'mlbench reproduce FILE' job.case || fail "the case names commands that cannot run it"
+expect_measured ranks 2 "$MLBENCH" run job.case --set measure.duration=100ms --out twin
 # A change was not measured: only how ranks differ and what they exchange stays.
 expect 0 "$MLBENCH" what-if job --set step.time=12ms --fleet 2,64 --network-bandwidth 1GB/s --json --force
 [ "$(json 'd["fleet"]["measured"], d["fleet"]["network_bytes_per_s"]')" = "(None, 1000000000.0)" ] || fail "measured with a change that was not"
