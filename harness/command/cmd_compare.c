@@ -62,7 +62,8 @@ struct turns {
 	const struct comparing *c;
 	struct invocation plain; /* the command's own, without what is for it alone */
 	struct session sides[SIDES];
-	unsigned look; /* the last */
+	struct party alone; /* of no ranks */
+	unsigned look;      /* the last */
 	uint32_t repeats;
 	uint64_t begun_ns, round_ns; /* round_ns: what the slowest round took */
 };
@@ -335,6 +336,7 @@ static int until_sure_open_plan(
 	const struct record *saved = &turns->c->records[side];
 	struct plan *plan = &session->plan;
 	session->invocation = &turns->plain;
+	session->party = &turns->alone;
 	int code = config_copy(&plan->config, &saved->config, err);
 	if (!code)
 		code = plan_open(plan, &turns->plain, NULL, err);

@@ -34,7 +34,7 @@ struct session {
 	uint64_t ended_ns; /* the last pipeline; 0: there was none */
 	struct live_show *live;
 	struct pipeline_pools pools;
-	struct party *party;   /* of ranks; {0}: this process is alone */
+	struct party *party;   /* of ranks; {0}: this process is alone; never NULL */
 	struct record *judged; /* of the rank that experiments are about; NULL: this one */
 	struct flame *flame;   /* NULL: no --flame */
 	struct flame_profile flame_profile;
