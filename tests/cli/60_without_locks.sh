@@ -13,8 +13,10 @@ for errno in ENOSYS ENOTSUP ENOLCK EIO; do
 done
 expect_measured "$TOOLS/failing_call" flock ENOLCK "$MLBENCH" run --resume run-ENOLCK
 says "'run-ENOLCK' cannot be locked ("
-expect 3 "$TOOLS/failing_call" flock EWOULDBLOCK "$MLBENCH" run tiny.ini $ONE --out held
-says "another run is writing to 'held'"
+expect 2 "$TOOLS/failing_call" flock EWOULDBLOCK "$MLBENCH" run tiny.ini $ONE --out held
+says "'held' already holds a run"
+expect 3 "$TOOLS/failing_call" flock EWOULDBLOCK "$MLBENCH" run --resume run-EIO
+says "another run is writing to 'run-EIO'"
 expect 3 "$TOOLS/failing_call" flock EWOULDBLOCK "$MLBENCH" gen tiny.ini
 says "another mlbench is generating in 'data'"
 expect 0 "$MLBENCH" history .
