@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- the document ------------------------------------------------------------------------------- */
@@ -308,6 +309,27 @@ static void case_say_guesses(const json_t *document, struct medium *medium)
 	json_decref(lines);
 }
 
+/* 1: it is no job of ranks. */
+static unsigned long case_ranks(const json_t *document)
+{
+	size_t i;
+	const json_t *row;
+	json_array_foreach(column_value(document, "twin.keys"), i,
+		row) if (strcmp(column_text(row, "key"), "run.ranks") ==
+			 0) return strtoul(column_text(row, "value"), NULL, 10);
+	return 1;
+}
+
+/* Which reproduce cannot start. */
+static void case_say_ranks(const json_t *document, struct medium *medium)
+{
+	struct buffer text = {0};
+	buffer_format(&text, "mpirun -n %lu mlbench run ", case_ranks(document));
+	shell_word(column_text(document, "file"), &text);
+	buffer_text(&text, " measures the twin on this node");
+	medium_fact(medium, INK_PLAIN, "next", &text);
+}
+
 static void case_say_reproduce(const json_t *document, struct medium *medium)
 {
 	const json_t *observed = column_value(document, "observed");
@@ -353,6 +375,9 @@ void case_text(const json_t *document, struct medium *medium)
 	case_say_guesses(document, medium);
 	case_say_reported(document, medium);
 	medium_list(medium, INK_WARN, "missing", column_value(document, "missing"), 0);
-	case_say_reproduce(document, medium);
+	if (case_ranks(document) > 1)
+		case_say_ranks(document, medium);
+	else
+		case_say_reproduce(document, medium);
 	medium_end(medium);
 }

@@ -1,6 +1,7 @@
 /* A result of mlbench: its setting is the twin, and its one point what was measured of it. */
 #include "harness/analyze/limit_kinds.h"
 #include "harness/fit/source.h"
+#include "harness/record/fields.h"
 #include "harness/record/measurement.h"
 #include "harness/record/record.h"
 #include "harness/report/columns.h"
@@ -25,8 +26,9 @@ static void result_of_config(const struct config *config, struct findings *out)
 		why);
 	result_add(out, FINDING_WORKERS, FINDING_MEASURED, config_real(config, KEY_DECODE_WORKERS),
 		why);
-	result_add(
-		out, FINDING_RANKS, FINDING_MEASURED, config_real(config, KEY_STEP_DEVICES), why);
+	if (config_integer(config, KEY_RUN_RANKS) < 2)
+		result_add(out, FINDING_RANKS, FINDING_MEASURED,
+			config_real(config, KEY_STEP_DEVICES), why);
 }
 
 /* Of a stage: how long it is busy with one sample or batch, ns. */
@@ -53,15 +55,32 @@ static void result_of_step(const json_t *point, bool emulated, struct findings *
 	result_add(out, FINDING_DEVICE_BUSY, how, column_number(point, "step_utilisation"), why);
 }
 
+/* Ranks on the node of the first one, whose figures the point's are; 0: it is no job of ranks. */
+static double result_ranks_here(const json_t *point)
+{
+	const json_t *const list = column_value(point, "ranks.list");
+	const char *const host = fields_text_of(json_array_get(list, 0), "host");
+	size_t i;
+	const json_t *rank;
+	double here = 0;
+	json_array_foreach(list, i, rank) here += strcmp(fields_text_of(rank, "host"), host) == 0;
+	return here;
+}
+
 static void result_of_point(const json_t *point, struct findings *out)
 {
+	const double ranks = result_ranks_here(point);
+	const double here = fmax(ranks, 1);
 	const char *stage = column_text(point, "verdict.stage");
 	const char *resource = column_text(point, "verdict.resource");
 	const double files = column_number(point, "storage.files");
 	findings_add(out, FINDING_THROUGHPUT, SOURCE_RESULT, FINDING_MEASURED,
-		column_number(point, "throughput.median"),
-		column_number(point, "throughput.ci95.0"),
-		column_number(point, "throughput.ci95.1"), NULL);
+		here * column_number(point, "throughput.median"),
+		here * column_number(point, "throughput.ci95.0"),
+		here * column_number(point, "throughput.ci95.1"), NULL);
+	if (ranks > 0)
+		result_add(out, FINDING_RANKS, FINDING_MEASURED, ranks,
+			"those on the first one's node; rates are its own, times their number");
 	result_add(out, FINDING_READ_TIME, FINDING_MEASURED, result_service(point, STAGE_READ_NAME),
 		NULL);
 	result_add(out, FINDING_CPU_DECODE, FINDING_DERIVED,
@@ -73,7 +92,7 @@ static void result_of_point(const json_t *point, struct findings *out)
 	result_add(out, FINDING_FILE_BYTES, FINDING_MEASURED,
 		column_number(point, "storage.bytes") / files, NULL);
 	result_add(out, FINDING_READ_RATE, FINDING_MEASURED,
-		column_number(point, "bytes_read_per_s"), NULL);
+		here * column_number(point, "bytes_read_per_s"), NULL);
 	if (limit_kind_find(stage, resource) && strcmp(stage, "none") != 0) {
 		(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
 		(void)snprintf(out->resource, sizeof out->resource, "%s", resource);

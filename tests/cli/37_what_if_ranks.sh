@@ -21,6 +21,13 @@ tr -s ' \n' ' ' <out | grep -qE 'as the 2 measured ranks do|equally fast on aver
 # Its case is a job of as many ranks, which one process cannot reproduce.
 expect 0 "$MLBENCH" fit job --out job.case
 grep -qF 'mpirun -n 2 mlbench run FILE' job.case && ! grep -qF 'mlbench reproduce FILE' job.case || fail "the case names commands that cannot run it"
+prints "mpirun -n 2 mlbench run job.case measures the twin"
+! grep -qF 'mlbench reproduce' out || fail "it says to reproduce what cannot be"
+grep -qE '^job\.ranks = 2, ' job.case && ! grep -q '^step\.devices' job.case || fail "two ranks are taken for something else"
+expect 0 "$MLBENCH" show job --json
+rate=$(json 'd["points"][0]["ranks"]["samples_per_s"]')
+fitted=$(sed -nE 's/^job\.throughput = ([0-9.]+) .*/\1/p' job.case)
+python3 -c "import sys; sys.exit(not abs($fitted / $rate - 1) < 0.25)" || fail "$fitted samples/s for $rate of both ranks"
 expect_measured ranks 2 "$MLBENCH" run job.case --set measure.duration=100ms --out twin
 # A change was not measured: only how ranks differ and what they exchange stays.
 expect 0 "$MLBENCH" what-if job --set step.time=12ms --fleet 2,64 --network-bandwidth 1GB/s --json --force
