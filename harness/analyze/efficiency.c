@@ -144,7 +144,13 @@ void efficiency_find(const struct efficiency_input *in, struct efficiency *out)
 	efficiency_side_of(in, in->hardware, &out->hardware);
 	for (size_t i = 0; i < in->rounds; i++)
 		ratios[i] = in->loader[i].rate / in->hardware[i].rate;
+	/* Whoever divides the two figures gets this one, which the ratios' own median need not be. */
 	out->ratio = efficiency_rate_of(ratios, in->rounds);
+	out->ratio.median = out->loader.rate.median / out->hardware.rate.median;
+	if (!isnan(out->ratio.interval.low)) { /* of one round it is not known */
+		out->ratio.interval.low = fmin(out->ratio.interval.low, out->ratio.median);
+		out->ratio.interval.high = fmax(out->ratio.interval.high, out->ratio.median);
+	}
 	out->lost_s = out->loader.each_s - out->hardware.each_s;
 	out->queue_lost_s = out->loader.mean.queue_s - out->hardware.mean.queue_s;
 	out->rest_s = out->lost_s -

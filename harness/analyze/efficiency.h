@@ -58,8 +58,9 @@ struct efficiency_forecast {
 
 struct efficiency {
 	struct efficiency_side loader, hardware;
-	struct efficiency_rate ratio;   /* loader / hardware, of each round */
-	double lost_s;                  /* each_s of the loader less that of the hardware */
+	struct efficiency_rate
+		ratio; /* of the two medians; its interval by the ratio of each round */
+	double lost_s; /* each_s of the loader less that of the hardware */
 	double class_lost[JOB_CLASSES]; /* NAN: not sampled */
 	double queue_lost_s; /* of lost_s: ready to run, and no core free; NAN: not known */
 	double rest_s;       /* of lost_s: neither CPU time of the workers nor that */

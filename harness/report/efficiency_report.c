@@ -172,6 +172,13 @@ static void efficiency_say_rates(const json_t *document, struct medium *medium)
 	medium_fact(medium, INK_BOLD, "result", &text);
 }
 
+/* To two decimals, and no "-0.00". */
+static double efficiency_ms(double seconds)
+{
+	static const double SHOWN = 0.005;
+	return fabs(1e3 * seconds) < SHOWN ? 0 : 1e3 * seconds;
+}
+
 /* Classes by how much they are apart, the rest of them together: the parts sum to the whole. */
 static void efficiency_say_classes(const json_t *classes, struct buffer *text)
 {
@@ -191,12 +198,22 @@ static void efficiency_say_classes(const json_t *classes, struct buffer *text)
 		}
 		told[most] = true;
 		buffer_format(text, " %s %.2f,",
-			column_text(json_array_get(classes, most), "words"), 1e3 * largest);
+			column_text(json_array_get(classes, most), "words"),
+			efficiency_ms(largest));
 	}
 	for (size_t i = 0; i < count; i++)
 		others += told[i] ? 0 : column_number(json_array_get(classes, i), "lost_s");
 	if (count > LOSSES_TOLD)
-		buffer_format(text, " other classes %.2f,", 1e3 * others);
+		buffer_format(text, " other classes %.2f,", efficiency_ms(others));
+}
+
+/* What is waited for.  Nobody waits for less than no time: then this pipeline waits longer. */
+static void efficiency_say_wait(
+	const char *before, const char *what, double seconds, struct buffer *text)
+{
+	const double ms = efficiency_ms(seconds);
+	buffer_format(text, "%s%s %.2f%s", before, what, fabs(ms),
+		ms < 0 ? " less than this pipeline" : "");
 }
 
 static void efficiency_say_losses(const json_t *document, struct medium *medium)
@@ -212,9 +229,10 @@ static void efficiency_say_losses(const json_t *document, struct medium *medium)
 	buffer_format(&text, "Of the %.2f ms of a worker that you lose on a sample:", 1e3 * lost);
 	efficiency_say_classes(column_value(document, "classes"), &text);
 	if (!isnan(queue))
-		buffer_format(&text, " waiting for a core %.2f,", 1e3 * queue);
-	buffer_format(
-		&text, " other waits %.2f.", 1e3 * column_number(document, "rest_s_per_sample"));
+		efficiency_say_wait(" ", "waiting for a core", queue, &text);
+	efficiency_say_wait(isnan(queue) ? " " : ", ", "other waits",
+		column_number(document, "rest_s_per_sample"), &text);
+	buffer_text(&text, ".");
 	medium_fact(medium, INK_PLAIN, "lost", &text);
 }
 

@@ -127,6 +127,25 @@ static void test_losses(void **state)
 	assert_false(found.forecasts[2].by_cores);
 }
 
+/* Rates of both sides that vary apart: 308 of 462 is 67 %, whatever the rounds' own ratios are. */
+static void test_ratio_is_of_the_rates(void **state)
+{
+	static const double rates[ROUNDS][2] = {{308, 500}, {300, 462}, {400, 400}};
+	struct efficiency_look loader[ROUNDS];
+	struct efficiency_look hardware[ROUNDS];
+	struct efficiency found;
+	(void)state;
+	const struct efficiency_input input = rounds_of(loader, hardware, 1.8e-3);
+	for (int i = 0; i < ROUNDS; i++) {
+		loader[i].rate = rates[i][0];
+		hardware[i].rate = rates[i][1];
+	}
+	efficiency_find(&input, &found);
+	assert_true(fabs(found.ratio.median - 308.0 / 462) < 1e-9);
+	assert_true(found.ratio.interval.low <= found.ratio.median);
+	assert_true(found.ratio.interval.high >= found.ratio.median);
+}
+
 static void test_cores_limit(void **state)
 {
 	struct efficiency_look loader[ROUNDS];
@@ -181,6 +200,7 @@ static void test_unknown(void **state)
 		.loader = loader, .hardware = hardware, .rounds = 1, .workers = 0, .cores = NAN};
 	efficiency_find(&input, &found);
 	assert_true(fabs(found.lost_s - 0.5e-3) < 1e-12);
+	assert_true(isnan(found.ratio.interval.low) && isnan(found.ratio.interval.high));
 	assert_true(isnan(found.class_lost[JOB_CLASS_DECODE]) && isnan(found.queue_lost_s));
 	assert_true(fabs(found.rest_s - (0.5e-3 - 0.9e-3)) < 1e-12);
 	assert_int_equal(found.forecast_count, 0);
@@ -216,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_torn_and_long),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_ratio_is_of_the_rates),
 		cmocka_unit_test(test_cores_limit),
 		cmocka_unit_test(test_no_forecast),
 		cmocka_unit_test(test_unknown),
