@@ -145,8 +145,8 @@ port=${port%%/*}
 rm -rf got
 "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set measure.duration=6s --set read.timeout=1h --out got >out 2>err &
 pid=$!
-until_true test -e got/points.jsonl
-sleep 1
+reads() { "$MLBENCH" status "$pid" --json 2>/dev/null | grep -q '"measuring"'; }
+until_true reads
 end_server
 sleep 1
 python3 "$ROOT/tests/nfs/fake_server.py" . --port "$port" --ready ready &
