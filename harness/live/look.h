@@ -3,8 +3,9 @@
  * The control thread publishes a picture of the run at the edges of windows
  * (harness/measure/live.h: ten a second at most, one a second at least; pipelines/live_feed.c
  * fills it from the same snapshot that the window gets). It lies in a mapped file,
- * $XDG_RUNTIME_DIR (or /dev/shm, /tmp) /mlbench-UID/PID.live, behind a sequence lock in atomics,
- * so that readers wait for nothing and hold up nothing. A folder that is not this user's alone is
+ * $XDG_RUNTIME_DIR (or /dev/shm, /tmp) /mlbench-UID/PID.live (mlbench-UID-NAMESPACE where
+ * processes have numbers of their own, as in a container), behind a sequence lock in atomics, so
+ * that readers wait for nothing and hold up nothing. A folder that is not this user's alone is
  * not used; a run goes on without a file, with its picture in its own memory. Another process
  * reads the file and never maps it: cutting it short would end the reader with SIGBUS. Files that
  * a killed process left are cleared away by the next run; a picture carries its process's start

@@ -26,6 +26,7 @@ enum {
 	LIVE_NAME_ROOM = 32,
 	FOLDER_ROOM = 512,      /* of the folder's path */
 	FILES_LOOKED_AT = 4096, /* of a folder, at most */
+	NAMESPACE_ROOM = 24,
 };
 
 #define SUFFIX ".live"
@@ -60,13 +61,27 @@ static void live_bases(const char *bases[LIVE_BASES])
 	bases[2] = "/tmp";
 }
 
+/* "-4026532201" in a namespace of process numbers of its own, such as a container's, where the same number is another process, and
+ * who is outside seems to be gone; "" in the first one. */
+static void live_namespace(char out[NAMESPACE_ROOM])
+{
+	static const ino_t FIRST =
+		0xEFFFFFFC; /* PROC_PID_INIT_INO of the kernel's linux/proc_ns.h */
+	struct stat st;
+	out[0] = '\0';
+	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != FIRST)
+		(void)snprintf(out, NAMESPACE_ROOM, "-%ju", (uintmax_t)st.st_ino);
+}
+
 /* An open folder that belongs to uid and to nobody else, or -errno with the reason: one that somebody else made
  * beforehand, or a link in its place, is refused. */
 static int live_folder_open(const char *base, uid_t uid, bool make, struct error *err)
 {
 	char path[FOLDER_ROOM];
-	if ((size_t)snprintf(path, sizeof path, "%s/mlbench-%u", base, (unsigned)uid) >=
-		sizeof path)
+	char namespace[NAMESPACE_ROOM];
+	live_namespace(namespace);
+	if ((size_t)snprintf(path, sizeof path, "%s/mlbench-%u%s", base, (unsigned)uid,
+		    namespace) >= sizeof path)
 		return error_set(err, -ENAMETOOLONG, "the name '%.100s...' is too long", base);
 	if (make && mkdir(path, 0700) && errno != EEXIST)
 		return error_set_errno(err, errno, "cannot make '%s'", path);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -32,7 +33,17 @@ static int set_up(void **state)
 	(void)snprintf(base, sizeof base, "/tmp/test_live.XXXXXX");
 	if (!mkdtemp(base) || setenv("XDG_RUNTIME_DIR", base, 1))
 		return -1;
-	(void)snprintf(folder, sizeof folder, "%s/mlbench-%u", base, (unsigned)geteuid());
+	/* As its user and its namespace are called. */
+	struct live_board *board;
+	if (live_board_create(&board, NULL))
+		return -1;
+	live_board_close(board);
+	glob_t found;
+	(void)snprintf(folder, sizeof folder, "%s/mlbench-%u*", base, (unsigned)geteuid());
+	if (glob(folder, 0, NULL, &found) || found.gl_pathc != 1)
+		return -1;
+	(void)snprintf(folder, sizeof folder, "%s", found.gl_pathv[0]);
+	globfree(&found);
 	view = calloc(1, sizeof *view);
 	seen = calloc(1, sizeof *seen);
 	return view && seen ? 0 : -1;
