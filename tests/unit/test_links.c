@@ -58,8 +58,14 @@ static void try_all(struct fake_part *part)
 		trial->code = part->code = links_try(
 			links, trial->mode, trial->pairs, trial->count, trial->seen, &part->err);
 	}
-	if (!part->code)
-		part->code = ranks_tell(part->ranks, FAKE_RANKS, "end", 3, &part->err);
+	/* The others wait for it for as long as the leader is there, also where the user has stopped it. */
+	struct error why;
+	const int told =
+		part->ranks->lost ? 0 : ranks_tell(part->ranks, FAKE_RANKS, "end", 3, &why);
+	if (!part->code && told) {
+		part->code = told;
+		part->err = why;
+	}
 	links_close(links);
 }
 
