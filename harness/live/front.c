@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRONT_LOOK_MS = 200 };
+enum { FRONT_LOOK_MS = 200, CONTINUE_MS = 10, CONTINUES = 20 };
 
 /* What the worker says before it ends. */
 struct front_word {
@@ -27,6 +27,7 @@ struct front_word {
 
 static int word_fd = -1; /* of the worker */
 static pid_t front_pid;
+static volatile sig_atomic_t went_on; /* the worker was stopped, and continued */
 
 static void front_signals(sigset_t *set)
 {
@@ -76,6 +77,7 @@ static void front_continue(int number, siginfo_t *info, void *context)
 {
 	(void)number;
 	(void)context;
+	went_on = 1;
 	if (info->si_pid != front_pid)
 		(void)kill(front_pid, SIGCONT);
 }
@@ -157,6 +159,11 @@ void front_leave(int status, unsigned patience_s)
 	if (word_fd < 0 || write(word_fd, &word, sizeof word) != sizeof word)
 		return;
 	(void)kill(front_pid, SIGCONT);
+	/* It may be about to stop, having seen the worker stopped, and nobody else would continue it. */
+	for (int i = 0; went_on && i < CONTINUES; i++) {
+		clock_sleep_until_ns(clock_now_ns() + CONTINUE_MS * NS_PER_MS);
+		(void)kill(front_pid, SIGCONT);
+	}
 	/* Not merely closed: the next file that another thread opens would be its stderr. */
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null >= 0; fd++)
