@@ -35,8 +35,10 @@ says "3 x 2 repetitions"
 ! grep -q $'\033' out || fail "colours in a file: Open MPI gives stdout a terminal"
 # What goes to stderr, a pipe of mpirun, is as wide as the terminal that stdout has.
 if command -v script >/dev/null; then
-	export -f ranks
-	env -u COLUMNS script -qec "stty cols 60; bash -c 'ranks 2 \"$MLBENCH\" run tiny.ini $ONE --out wide 2>wide.err'" /dev/null >typed </dev/null
+	# script gives its command to $SHELL, which may be dash: it does not hand on functions of bash.
+	declare -f ranks >wide.sh
+	echo "stty cols 60; ranks 2 '$MLBENCH' run tiny.ini $ONE --out wide 2>wide.err" >>wide.sh
+	env -u COLUMNS script -qec "bash wide.sh" /dev/null >typed </dev/null
 	grep -q 'ranks    2 on' wide.err || fail "no plan: $(tail -n 3 wide.err typed)"
 	[ "$(grep '^  memory' wide.err | wc -L)" -le 60 ] || fail "beyond the terminal's 60 columns: $(grep '^  memory' wide.err)"
 fi
