@@ -516,15 +516,19 @@ static void ranks_add_cause(const struct ranks_view *view, struct verdict *out)
 
 static void ranks_advise(const struct ranks_view *view, struct verdict *out)
 {
+	const bool several = out->straggler.count > 1;
 	const char *own = view->cause.advice;
 	if (view->is_held)
-		own = "it needs cores: look at its quota, and at other programs on its cores";
+		own = several ? "they need cores: look at their quotas, and at other programs on their cores"
+			      : "it needs cores: look at its quota, and at other programs on its cores";
 	else if (stage_is(out->straggler.stage, STAGE_STEP))
-		own = "look at its device's clocks, power and temperature, and at what else uses it";
+		own = several ? "look at their devices' clocks, power and temperature, and at what else uses them"
+			      : "look at its device's clocks, power and temperature, and at what else uses it";
 	else if (!own[0])
-		own = "its own measurements do not tell what it lacks";
+		own = several ? "their own measurements do not tell what they lack"
+			      : "its own measurements do not tell what it lacks";
 	(void)snprintf(out->advice, sizeof out->advice, "mend %.60s, or run without %s: %.140s",
-		out->straggler.who, out->straggler.count > 1 ? "them" : "it", own);
+		out->straggler.who, several ? "them" : "it", own);
 }
 
 static void ranks_straggler_verdict(const struct ranks_view *view, struct verdict *verdict)

@@ -167,6 +167,8 @@ static void slow_ranks_are_named_together(void **state)
 	ranks_view_close(&view);
 	assert_string_equal(v.straggler.who, "ranks 1 and 3");
 	assert_string_equal(v.straggler.stage, "step"); /* by its score */
+	assert_non_null(strstr(
+		v.advice, "mend ranks 1 and 3, or run without them: look at their devices'"));
 
 	/* A third one: more lag than wait, and none is to blame. */
 	rows[0] = rows[1];
