@@ -1,86 +1,91 @@
-"""What the jobs of the bank share: arguments, the end on SIGTERM, the log of the steps, work whose amount is CPU time.
+"""What every Python job of the bank shares: its options, the end at SIGTERM, and the log of its batches.
 
-    options = arguments(workers=2, step_ms=4.0)      # --data --log --seconds, and --workers --step-ms of these types
-    train(options, iter(loader), lambda batch: rest(options.step_ms))
+    job = Job(workers=2, lock_ms=8.0)       # options and their defaults: --workers, --lock-ms
+    for _ in job.epochs():
+        for batch in job.batches(loader):   # times the wait for each batch; logs it when the body is done
+            step(batch)
+
+Every job has --data FOLDER, --log FILE, --seconds N (0: until SIGTERM) and --work FOLDER (for files of its own) as well.  A batch
+is logged as `step,wall_time,samples,data_time_ms`: seconds since 1970, and how long the trainer waited for it.
 """
 import argparse
 import os
 import signal
+import tempfile
 import time
 
-ended = []
 
-
-def arguments(**own):
-    """The job's own options by name and default; `_` is `-` on the command line."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--log")
-    parser.add_argument("--seconds", type=float, default=0)
-    for name, default in own.items():
-        parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default)
-    return parser.parse_args()
-
-
-def files_of(folder, ending):
-    return sorted(os.path.join(above, name) for above, _, names in os.walk(folder) for name in names if name.endswith(ending))
-
-
-def spend(ms):
-    """CPU time in the interpreter, not time that passes: other load does not shorten the work."""
-    until, value = time.thread_time() + ms / 1000, 0
+def spend(seconds):
+    """Takes CPU time in the interpreter, regardless of how much time passes."""
+    until, value = time.thread_time() + seconds, 0
     while time.thread_time() < until:
         for i in range(200):
             value += i * i % 7
     return value
 
 
-def rest(ms):
-    """A step on a device: the host waits."""
-    time.sleep(ms / 1000)
+def size_of(batch):
+    """Samples of a batch as PyTorch collates it: a tensor, or a list or dict of tensors."""
+    if isinstance(batch, dict):
+        return size_of(next(iter(batch.values())))
+    return len(batch[0]) if isinstance(batch, (list, tuple)) else len(batch)
 
 
-def ends_on_signal():
-    for number in signal.SIGTERM, signal.SIGINT:
-        signal.signal(number, lambda *_: ended.append(True))
+class Job:
+    def __init__(self, **options):
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--data", required=True)
+        parser.add_argument("--log")
+        parser.add_argument("--seconds", type=float, default=0)
+        parser.add_argument("--work", default=None)
+        for name, value in options.items():
+            parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
+        self.__dict__.update(vars(parser.parse_args()))
+        self.work = self.work or tempfile.mkdtemp(prefix="mlbench-job-")
+        self.begun, self.steps, self.file = time.monotonic(), 0, None
+        self.told, self.pid = False, os.getpid()
+        for number in signal.SIGTERM, signal.SIGINT:
+            signal.signal(number, self.tell)
 
+    def tell(self, *_):
+        self.told = True
+        if os.getpid() != self.pid:  # a worker that was forked
+            os._exit(0)
 
-class Log:
-    """`step,wall_time,samples,data_time_ms` a batch, and `batch N` on standard output."""
+    @property
+    def ended(self):
+        return self.told or bool(self.seconds) and time.monotonic() - self.begun > self.seconds
 
-    def __init__(self, options):
-        self.file = open(options.log, "w", buffering=1) if options.log else None
-        self.seconds, self.begun, self.steps = options.seconds, time.monotonic(), 0
-        if self.file:
+    def files(self, *endings):
+        """All files below the data folder, or those with one of these endings, in order."""
+        found = [os.path.join(root, name) for root, _, names in os.walk(self.data) for name in names]
+        return sorted(path for path in found if not endings or path.endswith(endings))
+
+    def epochs(self):
+        epoch = 0
+        while not self.ended:
+            yield epoch
+            epoch += 1
+
+    def batches(self, loader, size=size_of):
+        asked = time.monotonic()
+        batches = iter(loader)
+        while not self.ended:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            waited = time.monotonic() - asked
+            yield batch
+            self.done(size(batch), waited)
+            asked = time.monotonic()
+
+    def done(self, samples, waited):
+        """A batch was trained on."""
+        if self.log and not self.file:
+            self.file = open(self.log, "w", buffering=1)
             print("step,wall_time,samples,data_time_ms", file=self.file)
-
-    def running(self):
-        return not ended and (not self.seconds or time.monotonic() - self.begun < self.seconds)
-
-    def batch(self, samples, waited_s):
         self.steps += 1
         print("batch", samples, flush=True)
         if self.file:
-            print("%d,%.6f,%d,%.3f" % (self.steps, time.time(), samples, 1000 * waited_s), file=self.file)
-
-
-def train(options, batches, step, count=len):
-    """Until the time is over, a signal comes or the batches end: wait for one, make a step of it."""
-    ends_on_signal()
-    log = Log(options)
-    while log.running():
-        asked = time.monotonic()
-        batch = next(batches, None)
-        waited = time.monotonic() - asked
-        if batch is None:
-            break
-        step(batch)
-        log.batch(count(batch), waited)
-
-
-def again(make):
-    """Epoch after epoch: the batches of make(epoch)."""
-    epoch = 0
-    while True:
-        yield from make(epoch)
-        epoch += 1
+            print("%d,%.6f,%d,%.3f" % (self.steps, time.time(), samples, 1000 * waited), file=self.file)
