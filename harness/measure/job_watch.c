@@ -5,6 +5,7 @@
 #include "harness/base/rng.h"
 #include "harness/base/text.h"
 #include "harness/measure/job_descriptors.h"
+#include "harness/measure/job_lives.h"
 #include "harness/measure/job_sampler.h"
 #include "harness/measure/proc_text.h"
 
@@ -33,8 +34,9 @@ enum {
 static const struct watch_kind {
 	enum job_look look;
 	double every_s, part, slice_s, least_s;
-} watch_kinds[] = {{JOB_CENSUS, 1, 0.15, 0.001, 5}, {JOB_COUNT, 1, 0.15, INFINITY, 10},
-	{JOB_STATES, 0.02, 0.5, 0.0004, 2}, {JOB_FILES, 0.2, 0.2, 0.001, 5}};
+} watch_kinds[] = {{JOB_CENSUS, 1, 0.1, 0.001, 5}, {JOB_COUNT, 1, 0.15, INFINITY, 10},
+	{JOB_BIRTHS, 0.1, 0.15, 0.0005, 2}, {JOB_STATES, 0.02, 0.45, 0.0004, 2},
+	{JOB_FILES, 0.2, 0.15, 0.001, 5}};
 static const double WATCH_QUIET = 0.001; /* cores, used by a quiet thread at most */
 enum { WATCH_KINDS = sizeof watch_kinds / sizeof watch_kinds[0] };
 
@@ -47,6 +49,8 @@ enum {
 	STAT_MAJOR = 9,
 	STAT_USER = 11,
 	STAT_SYSTEM = 12,
+	STAT_CHILD_USER = 13,
+	STAT_CHILD_SYSTEM = 14,
 	STAT_START = 19,
 	STAT_PAGES = 21,
 	STAT_STACK = 25,
@@ -157,6 +161,7 @@ static void watch_counts_of_stat(
 		counts[i] = NAN;
 	counts[JOB_USER_S] = f[STAT_USER] / watch->ticks_per_s;
 	counts[JOB_CPU_S] = (f[STAT_USER] + f[STAT_SYSTEM]) / watch->ticks_per_s;
+	counts[JOB_CHILD_CPU_S] = (f[STAT_CHILD_USER] + f[STAT_CHILD_SYSTEM]) / watch->ticks_per_s;
 	counts[JOB_MINOR] = f[STAT_MINOR];
 	counts[JOB_MAJOR] = f[STAT_MAJOR];
 	counts[JOB_RESIDENT] = f[STAT_PAGES] * watch->page_bytes;
@@ -218,9 +223,10 @@ static void watch_end_thread(struct job_watch *watch, struct job_thread *thread)
 	thread->gone = true;
 }
 
-static void watch_end_process(struct job_watch *watch, struct job_process *process)
+static void watch_end_process(struct job_watch *watch, struct job_process *process, double t_s)
 {
 	process->gone = true;
+	job_lives_end(&watch->record, process, t_s);
 	while (process->first_thread)
 		watch_end_thread(watch, &watch->record.threads[process->first_thread - 1]);
 	if (process->folder >= 0)
@@ -357,6 +363,8 @@ static struct job_process *watch_add_process(
 		process->first[i] = NAN;
 	watch_counts_of_stat(watch, &stat, process->last);
 	watch_begin_counts(watch, process->start_ticks, process->last, process->first);
+	job_lives_begin(&watch->record, process,
+		(process->start_ticks - watch->begun_ticks) / watch->ticks_per_s);
 	return process;
 }
 
@@ -554,7 +562,7 @@ static void watch_count_process(struct job_watch *watch, struct job_process *pro
 	if (proc_text_at(process->folder, text, sizeof text, "stat") ||
 		!watch_parse_stat(text, &stat) || stat.state == 'X' ||
 		stat.fields[STAT_START] != process->start_ticks) {
-		watch_end_process(watch, process);
+		watch_end_process(watch, process, t_s);
 		return;
 	}
 	process->zombie = stat.state == 'Z';
@@ -562,8 +570,9 @@ static void watch_count_process(struct job_watch *watch, struct job_process *pro
 	if (process->zombie) { /* it has no memory and no files any more, and all its CPU time */
 		process->last[JOB_CPU_S] = now[JOB_CPU_S];
 		process->last[JOB_USER_S] = now[JOB_USER_S];
+		watch_count_io(process, process->last);
 		process->last_s = t_s;
-		watch_end_process(watch, process);
+		watch_end_process(watch, process, t_s);
 		return;
 	}
 	memcpy(process->name, stat.name, sizeof process->name); /* exec changes it */
@@ -769,7 +778,6 @@ static void watch_state_of(struct job_watch *watch, uint32_t index, double t_s)
 	struct job_process *process = &watch->record.processes[index];
 	enum job_act all = JOB_RUNS;
 	bool seen = false;
-	(void)t_s;
 	for (uint32_t at = process->first_thread; at; at = watch->record.threads[at - 1].next) {
 		struct job_thread *thread = &watch->record.threads[at - 1];
 		enum job_act act;
@@ -782,6 +790,25 @@ static void watch_state_of(struct job_watch *watch, uint32_t index, double t_s)
 	}
 	process->looks[all] += seen;
 	process->look_count += seen;
+	if (seen)
+		job_lives_look(&watch->record, index, all, t_s);
+	else
+		watch_count_process(watch, process, t_s); /* it may have ended */
+}
+
+/* Of processes that have children: those that are new, and what they do at this moment.  Some live for less than the time between
+ * two censuses. */
+static void watch_births_of(struct job_watch *watch, uint32_t index, double t_s)
+{
+	const struct job_process *process = &watch->record.processes[index];
+	if (index > 0 && process->children == 0)
+		return;
+	watch_add_children(watch, process, process->pid, t_s);
+	for (uint32_t i = 0; i < watch->record.process_count; i++)
+		if (!watch->record.processes[i].gone && !watch->record.processes[i].first_thread) {
+			watch_list_threads(watch, i, t_s);
+			watch_state_of(watch, i, t_s);
+		}
 }
 
 /* --- open files --------------------------------------------------------------------------------- */
@@ -926,6 +953,8 @@ static void watch_look(struct job_watch *watch, unsigned looks, double most_s, d
 		record->states++;
 		watch_slice(watch, JOB_STATES, most_s, t_s, watch_state_of);
 	}
+	if ((looks & JOB_BIRTHS) && !watch->no_children)
+		watch_slice(watch, JOB_BIRTHS, most_s, t_s, watch_births_of);
 	if (looks & JOB_FILES)
 		watch_files(watch, most_s, t_s);
 	if (watch->options.sampler && (looks & JOB_CENSUS))
@@ -1053,10 +1082,13 @@ int job_watch_open(
 	record->processes = calloc(JOB_PROCESSES_MAX, sizeof *record->processes);
 	record->threads = calloc(JOB_THREADS_MAX, sizeof *record->threads);
 	record->moments = calloc(JOB_SERIES_MAX, sizeof *record->moments);
+	record->lives = calloc(JOB_LIVES_MAX, sizeof *record->lives);
+	record->tracks = calloc(JOB_TRACKS_MAX, sizeof *record->tracks);
 	watch->descriptors = job_descriptors_open(record, options->root);
 	watch->options = *options;
 	(void)snprintf(watch->root, sizeof watch->root, "%.256s", options->root);
-	if (!record->processes || !record->threads || !record->moments || !watch->descriptors) {
+	if (!record->processes || !record->threads || !record->moments || !record->lives ||
+		!record->tracks || !watch->descriptors) {
 		job_watch_close(watch);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
@@ -1088,6 +1120,8 @@ void job_watch_close(struct job_watch *watch)
 	free(watch->record.processes);
 	free(watch->record.threads);
 	free(watch->record.moments);
+	free(watch->record.lives);
+	free(watch->record.tracks);
 	job_descriptors_close(watch->descriptors);
 	free(watch);
 }

@@ -1,8 +1,8 @@
 /* A job of somebody else, watched from outside: the processes below one, their threads, and what they wait for, from
  * /proc alone.  Nothing is stopped, traced, signalled or written to.
  *
- * Four kinds of looks, each at its own pace: who is there (CENSUS), what the kernel has counted (COUNTS), what each thread
- * does at this moment (STATES) and which files are open (FILES).  States and files are samples: their shares are estimates
+ * Five kinds of looks, each at its own pace: who is there (CENSUS), who has a child that is new (BIRTHS), what the kernel has
+ * counted (COUNTS), what each thread does at this moment (STATES) and which files are open (FILES).  States and files are samples: their shares are estimates
  * with as many looks as are told.  CPU time, run-queue wait, bytes and faults are the kernel's own counts.
  *
  * The watch has a share of a core.  A job of many processes is looked at in slices: in each those that have several children,
@@ -34,6 +34,9 @@ enum {
 	JOB_FILES_MAX = 4096,       /* told apart */
 	JOB_GROUPS_MAX = 32,        /* kinds of files */
 	JOB_SERIES_MAX = 1024, /* looks at counts; where there are more every second is dropped */
+	JOB_LIVES_MAX = 4096,  /* processes that came and went */
+	JOB_TRACKS_MAX = 9, /* processes that have a track of their own, and one for the others */
+	JOB_BINS_MAX = 512, /* of a track; where the watch lasts for longer two become one */
 	JOB_NAME_BYTES = 32,
 	JOB_WHY_BYTES = 128,
 };
@@ -71,6 +74,7 @@ enum job_count {
 	JOB_WRITE_CALLS,
 	JOB_DISK_READ, /* bytes that came from a block device or a network file system's server */
 	JOB_DISK_WRITTEN,
+	JOB_CHILD_CPU_S, /* of children that ended, and of theirs; of threads their process's */
 	JOB_COUNTS
 };
 
@@ -127,6 +131,11 @@ struct job_process {
 		[JOB_WHY_BYTES]; /* why what follows is not known: counts of bytes, open files, waits; "" */
 	uint32_t
 		stands_for; /* ended processes that this one stands for, itself among them; 0: it is one */
+	double begun_s,
+		ended_s; /* of the watch; begun_s < 0: before it.  ended_s: where it is gone */
+	int32_t rank,
+		world; /* by its launcher's environment: 1 + its rank, and how many; 0: not told */
+	uint32_t life; /* index among the lives + 1; 0: no room */
 	/* The watch's own: descriptor of /proc/PID, -1; its first thread, index + 1; children that were found; descriptors that
 	 * were found to be no files, and are not asked again while they stay. */
 	int folder;
@@ -152,6 +161,21 @@ struct job_moment {
 		resident; /* of all processes; sums since the watch began, but for resident */
 };
 
+/* A process from its begin to its end.  It is kept when another has its place in the table of processes. */
+struct job_lifespan {
+	int32_t pid, parent;
+	char name[JOB_NAME_BYTES];
+	double begun_s, ended_s; /* as of a process; ended_s NAN: it lives */
+	bool forked;             /* it runs its parent's program */
+};
+
+/* What a process was found in, over time. */
+struct job_track {
+	uint32_t process; /* index; of the first track: none, it is of all others */
+	int32_t pid;
+	uint16_t looks[JOB_BINS_MAX][JOB_ACTS];
+};
+
 struct job_record {
 	int32_t pid;
 	double begun_utc; /* seconds since the epoch */
@@ -167,6 +191,11 @@ struct job_record {
 	size_t group_count;
 	struct job_moment *moments;
 	size_t moment_count;
+	struct job_lifespan *lives; /* in the order in which they were found */
+	size_t life_count;
+	struct job_track *tracks;
+	size_t track_count;
+	double bin_s;     /* of the tracks: how long a bin is; 0: there are none */
 	uint64_t no_room; /* processes, threads, files and pipes that found no room in the tables */
 	/* The node meanwhile, everybody's; NAN: not told. */
 	double node_cores, node_busy_cores;
@@ -192,7 +221,7 @@ int job_watch_open(
 	struct job_watch **out, const struct job_watch_options *options, struct error *err);
 void job_watch_close(struct job_watch *watch); /* NULL is fine */
 
-enum job_look { JOB_CENSUS = 1, JOB_COUNT = 2, JOB_STATES = 4, JOB_FILES = 8 };
+enum job_look { JOB_CENSUS = 1, JOB_COUNT = 2, JOB_STATES = 4, JOB_FILES = 8, JOB_BIRTHS = 16 };
 /* Looks, at a moment of the watch: seconds since it began. */
 void job_watch_look(struct job_watch *watch, unsigned looks, double t_s);
 

@@ -1,4 +1,5 @@
 /* A job watched from outside, on a fake /proc: what is counted, what is looked at, and what comes and goes meanwhile. */
+#include "harness/measure/job_lives.h"
 #include "harness/measure/job_watch.h"
 #include "tests/unit/fake_root.h"
 
@@ -390,6 +391,58 @@ static void test_bounds(void **state)
 	job_watch_close(watch);
 }
 
+/* Between two censuses: a child that is new, what it does at once, and when it ends; its parent's track is its own. */
+static void test_lives(void **state)
+{
+	struct job_watch *watch = open_job(100);
+	const struct job_record *record = job_watch_record(watch);
+	(void)state;
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES, 0);
+	assert_int_equal(record->life_count, 3);
+	assert_float_equal(record->lives[0].begun_s, -40, 1e-9); /* of 50 s of uptime */
+	fake_process(103, "short", 'R', 100, 3, 5010);
+	fake_bytes("/proc/103/environ", "A=1\0RANK=1\0WORLD_SIZE=2\0", 24);
+	fake_task(100, "children", "101 102 103 ");
+	job_watch_look(watch, JOB_BIRTHS, 0.25);
+	const struct job_process *brief = process_of(watch, 103);
+	assert_int_equal(brief->look_count, 1);
+	assert_int_equal(brief->looks[JOB_RUNS], 1);
+	assert_int_equal(brief->rank, 2); /* 1 + its rank */
+	assert_int_equal(brief->world, 2);
+	assert_int_equal(process_of(watch, 101)->rank, 0);
+	fake_drop("/proc/103");
+	job_watch_look(watch, JOB_STATES, 0.35);
+	assert_true(brief->gone);
+	assert_int_equal(record->life_count, 4);
+	assert_string_equal(record->lives[3].name, "short");
+	assert_float_equal(record->lives[3].begun_s, 0.1, 1e-9);
+	assert_float_equal(record->lives[3].ended_s, 0.35, 1e-9);
+	assert_true(isnan(record->lives[0].ended_s));
+	/* One of all others, one of the trainer; where the watch is long, their bins are wide. */
+	assert_int_equal(record->track_count, 2);
+	assert_int_equal(record->tracks[1].pid, 100);
+	assert_int_equal(record->tracks[0].looks[2][JOB_RUNS], 1);
+	job_watch_look(watch, JOB_STATES, 100);
+	assert_true(record->bin_s * JOB_BINS_MAX > 100);
+	assert_int_equal(record->tracks[0].looks[1][JOB_RUNS], 1);
+	job_watch_close(watch);
+}
+
+static void test_rank_names(void **state)
+{
+	static const char several[] = "SLURM_PROCID=7\0SLURM_NTASKS=8\0OMPI_COMM_WORLD_RANK=3";
+	static const char wrong[] = "RANK=x\0LOCAL_RANK=\0PMI_RANK=-1\0XRANK=4";
+	int32_t world;
+	(void)state;
+	assert_int_equal(job_lives_rank(several, sizeof several, &world), 3);
+	assert_int_equal(world, -1);
+	/* Without the zero at its end the last one may be torn. */
+	assert_int_equal(job_lives_rank(several, sizeof several - 1, &world), 7);
+	assert_int_equal(world, 8);
+	assert_int_equal(job_lives_rank(wrong, sizeof wrong, &world), -1);
+	assert_int_equal(job_lives_rank("", 0, &world), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +452,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_states, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_dormant, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_generations, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_lives, job_up, job_down),
+		cmocka_unit_test(test_rank_names),
 		cmocka_unit_test_setup_teardown(test_files, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_refusals, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_bounds, job_up, job_down),
