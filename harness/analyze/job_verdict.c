@@ -51,9 +51,7 @@ const char *job_certainty_name(enum job_certainty certainty)
 					   : "unknown";
 }
 
-static void job_say(struct job_lines *lines, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static void job_say(struct job_lines *lines, const char *format, ...)
+void job_say(struct job_lines *lines, const char *format, ...)
 {
 	va_list args;
 	if (lines->count == JOB_LINES_MAX)
@@ -386,10 +384,7 @@ const struct job_entry *job_entry_find(const struct job_verdict *verdict)
 
 /* --- the verdict -------------------------------------------------------------------------------- */
 
-static void job_conclude(struct job_verdict *out, const char *stage, const char *resource,
-	enum job_certainty certainty, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
-static void job_conclude(struct job_verdict *out, const char *stage, const char *resource,
+void job_conclude(struct job_verdict *out, const char *stage, const char *resource,
 	enum job_certainty certainty, const char *format, ...)
 {
 	va_list args;

@@ -85,6 +85,13 @@ void job_verdict_find(const struct job_record *record, const struct job_profile 
 void job_verdict_weigh_devices(
 	const struct job_record *record, const struct job_places *places, struct job_verdict *out);
 
+/* For those that find parts of a verdict: a line more, if there is room; the verdict, in place of one before it. */
+void job_say(struct job_lines *lines, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void job_conclude(struct job_verdict *out, const char *stage, const char *resource,
+	enum job_certainty certainty, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+
 /* A process that another waits for at a pipe; the share of its looks. */
 struct job_edge {
 	uint32_t from, to; /* indices of processes */
