@@ -11,6 +11,7 @@ install: all man $(COMPLETIONS)
 	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/
 	install -m 644 configs/emulated/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated/
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept configs/accept/*.ini
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/cases configs/cases/*.ini
 	$(if $(wildcard configs/labs/*.ini),install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/labs $(wildcard configs/labs/*.ini))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept/integration $(wildcard configs/accept/integration/*)
 	chmod 755 $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept/integration/*.sh

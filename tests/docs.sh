@@ -36,7 +36,7 @@ for command in run sweep diagnose what-if show report top compare history export
 done
 ok
 
-for config in configs/*.ini configs/emulated/*.ini; do
+for config in configs/*.ini configs/emulated/*.ini configs/cases/*.ini; do
 	if "$MLBENCH" check "$config" >"$work/check" 2>&1; then ok; else bad "check $config: $(tail -n 1 "$work/check")"; fi
 done
 

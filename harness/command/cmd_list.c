@@ -8,6 +8,7 @@
 #include "harness/base/units.h"
 #include "harness/command/command.h"
 #include "harness/config/config.h"
+#include "harness/fit/case_report.h"
 #include "harness/record/fields.h"
 #include "harness/report/export_formats.h"
 #include "harness/report/html/assets.h"
@@ -24,6 +25,7 @@
 #include "workloads/source/source.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,15 +227,23 @@ static void first_sentence(const char *path, char out[SENTENCE_BYTES])
 		}
 }
 
+static bool listing_has(const struct listing *listing, const char *name)
+{
+	size_t i;
+	const json_t *row;
+	json_array_foreach(listing->rows, i,
+		row) if (strcmp(name, json_string_value(json_object_get(row, "name"))) ==
+			 0) return true;
+	return false;
+}
+
 /* A file of the same name in an earlier place is the one that is meant. */
 static void list_config(void *context, const char *name, const char *path)
 {
 	struct listing *listing = context;
 	char comment[SENTENCE_BYTES];
-	size_t i;
-	const json_t *row;
-	json_array_foreach(listing->rows, i,
-		row) if (strcmp(name, json_string_value(json_object_get(row, "name"))) == 0) return;
+	if (listing_has(listing, name))
+		return;
 	first_sentence(path, comment);
 	listing_add(listing, name, NULL, comment);
 	json_t *added = json_array_get(listing->rows, json_array_size(listing->rows) - 1);
@@ -245,6 +255,69 @@ static void list_config(void *context, const char *name, const char *path)
 static void list_configs(struct listing *listing)
 {
 	config_place_each(list_config, listing);
+}
+
+static void list_case_changes(const struct case_file *file, bool helps, struct buffer *text)
+{
+	for (size_t i = 0, told = 0; i < file->change_count; i++) {
+		const struct case_change *change = &file->changes[i];
+		if (change->helps != helps)
+			continue;
+		buffer_text(text, !told++ ? (helps ? " Fix: " : " No help: ")
+				  : helps ? "; then "
+					  : " or ");
+		case_change_keys(change, " ", text);
+		if (helps && !isnan(change->gained))
+			buffer_format(text, " (reported: %g times as fast)", change->gained);
+	}
+	if (text->size && text->data[text->size - 1] != '.')
+		buffer_text(text, ".");
+}
+
+/* "COMPLAINT (SOURCE) Cause: decode/wait. No help: prefetch.depth=8. Fix: decode.workers=9 (reported: 4.3 times as fast)." */
+static void list_case_text(const struct case_file *file, struct buffer *text)
+{
+	const struct findings *observed = &file->observed;
+	for (const char *at = file->complaint; at && *at; at++)
+		buffer_add(text, *at == '\n' ? " " : at, 1);
+	if (file->source)
+		buffer_format(text, " (%s)", file->source);
+	buffer_format(text, " Cause: %s%s%s.", observed->stage, observed->resource[0] ? "/" : "",
+		observed->resource);
+	list_case_changes(file, false, text);
+	list_case_changes(file, true, text);
+}
+
+/* Cases among the configurations whose fix is known: those that come with the program. */
+static void list_case(void *context, const char *name, const char *path)
+{
+	struct listing *listing = context;
+	struct case_file file;
+	struct error err;
+	struct buffer text = {0};
+	if (!case_is(path) || listing_has(listing, name))
+		return;
+	if (case_read(&file, path, &err)) {
+		listing_add(listing, name, err.text, "");
+		return;
+	}
+	list_case_text(&file, &text);
+	listing_add(listing, name, NULL, text.failed ? "" : text.data);
+	json_t *row = json_array_get(listing->rows, json_array_size(listing->rows) - 1);
+	json_t *more = json_pack("{s:o, s:o, s:o, s:{s:s, s:s}, s:o, s:o}", "path",
+		fields_text(path), "reported", fields_text(file.complaint ? file.complaint : ""),
+		"source", fields_text(file.source ? file.source : ""), "cause", "stage",
+		file.observed.stage, "resource", file.observed.resource, "decoys",
+		case_json_changes(&file, false), "fixes", case_json_changes(&file, true));
+	listing->failed = json_object_update(row, more) != 0 || text.failed || listing->failed;
+	json_decref(more);
+	buffer_release(&text);
+	case_release(&file);
+}
+
+static void list_cases(struct listing *listing)
+{
+	config_place_each(list_case, listing);
 }
 
 static void list_keys(struct listing *listing)
@@ -303,6 +376,8 @@ static const struct topic {
 	{"parts", "optional parts of this build", list_parts},
 	{"configs", "configurations (run, sweep, diagnose or check NAME; --json has their paths)",
 		list_configs},
+	{"cases", "reported slow jobs, with cause and fix (run, diagnose, check or reproduce NAME)",
+		list_cases},
 	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
 };
 
@@ -322,7 +397,7 @@ static int find_topic(const char *name, const struct topic **topic, struct error
 	if (near)
 		return error_set(err, -EINVAL, "cannot list '%s' (did you mean '%s'?)", name, near);
 	return error_set(err, -EINVAL,
-		"cannot list '%s': sources, codecs, kinds, containers, backends, models, devices, formats, parts, configs or keys",
+		"cannot list '%s': sources, codecs, kinds, containers, backends, models, devices, formats, parts, configs, cases or keys",
 		name);
 }
 
@@ -400,8 +475,8 @@ static int list_run(const struct invocation *invocation, struct error *err)
 		if (code)
 			return command_status(code);
 	}
-	/* All of them but the keys, which are many. */
-	const size_t count = one ? 1 : TOPICS - 1;
+	/* All of them but cases and keys, which are many. */
+	const size_t count = one ? 1 : TOPICS - 2;
 	struct buffer text = {0};
 	json_t *document = json_pack("{s:s}", "schema", "mlbench.list/1");
 	int status;
@@ -418,11 +493,11 @@ static int list_run(const struct invocation *invocation, struct error *err)
 
 const struct command command_list = {
 	.name = "list",
-	.summary = "list engines, codecs, backends, models, devices, configurations, keys",
-	.arguments = "[sources|codecs|backends|models|devices|formats|parts|configs|keys]",
+	.summary = "list engines, codecs, backends, models, devices, configurations, cases, keys",
+	.arguments = "[sources|codecs|backends|models|devices|formats|parts|configs|cases|keys]",
 	.description =
 		"Lists what you can choose from. What this node cannot do is listed too, with "
-		"the reason. Without a topic: everything but the keys.",
+		"the reason. Without a topic: everything but the cases and keys.",
 	.example = "mlbench list backends",
 	.options = OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,

@@ -4,6 +4,7 @@
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 #include "harness/config/conditions.h"
 #include "harness/config/value.h"
 #include "harness/fit/amount.h"
@@ -40,12 +41,17 @@ void case_release(struct case_file *file)
 	case_lines_release(&file->keys);
 	case_lines_release(&file->assumed);
 	case_lines_release(&file->reported);
+	for (size_t i = 0; i < file->change_count; i++) {
+		case_lines_release(&file->changes[i].keys);
+		free(file->changes[i].text);
+	}
 	config_release(&file->twin);
 	findings_close(&file->observed);
 	for (int id = 0; id < FINDING_COUNT; id++)
 		free(file->why[id]);
 	free(file->complaint);
 	free(file->scrubbed);
+	free(file->source);
 	*file = (struct case_file){0};
 }
 
@@ -155,6 +161,84 @@ int case_assume(struct case_file *file, const char *dotted, const char *why, str
 	char *copy = strdup(why);
 	return copy ? case_put_line(&file->assumed, key, copy, err)
 		    : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* One word of a change: "4.3x" in front of the others, or KEY=VALUE, which is cut up. */
+static int case_change_word(
+	struct case_change *change, struct config *changed, char *word, struct error *err)
+{
+	struct assign_scope scope = {.foreign = true};
+	char *equals = strchr(word, '=');
+	const size_t length = strlen(word);
+	enum key_id key;
+	if (!equals && length > 1 && word[length - 1] == 'x' && isnan(change->gained) &&
+		change->keys.count == 0) {
+		word[length - 1] = '\0';
+		if (units_parse_real(word, &change->gained) || !(change->gained > 0))
+			return error_set(
+				err, -EINVAL, "'%.32sx' is no factor (example: 4.3x)", word);
+		return 0;
+	}
+	if (!equals)
+		return error_set(err, -EINVAL, "expected KEY=VALUE, not '%.60s'", word);
+	*equals = '\0';
+	const char *dotted = text_trim(word);
+	const char *value = text_trim(equals + 1);
+	int code = case_find_key(dotted, &key, err);
+	if (!code && config_is_path(key))
+		code = error_set(
+			err, -EINVAL, "'%s' names a folder, which a case does not change", dotted);
+	if (!code)
+		code = assign(changed, &scope, 0, dotted, value, err);
+	return code ? code : case_put_key(&change->keys, dotted, value, err);
+}
+
+static int case_change_words(
+	const struct case_file *file, struct case_change *change, char *head, struct error *err)
+{
+	struct config changed;
+	int code = config_copy(&changed, &file->twin, err);
+	if (code)
+		return code;
+	for (size_t i = 0; change->helps && i < file->change_count && !code; i++)
+		for (size_t j = 0;
+			file->changes[i].helps && j < file->changes[i].keys.count && !code; j++) {
+			const struct case_line *line = &file->changes[i].keys.of[j];
+			code = config_set_key(&changed, line->key, line->text, err);
+		}
+	for (char *rest = head; rest && !code;) {
+		char *word = strsep(&rest, ",");
+		code = case_change_word(change, &changed, text_trim(word), err);
+	}
+	if (!code && change->keys.count == 0)
+		code = error_set(
+			err, -EINVAL, "it changes no key (example: decode.workers=8: TEXT)");
+	if (!code)
+		code = config_validate(&changed, err);
+	config_release(&changed);
+	return code;
+}
+
+int case_change(struct case_file *file, bool helps, const char *text, struct error *err)
+{
+	const char *colon = strchr(text, ':');
+	if (file->change_count == CASE_CHANGES_MAX)
+		return error_set(err, -EINVAL, "more than %d changes", CASE_CHANGES_MAX);
+	if (!colon || !colon[1])
+		return error_set(err, -EINVAL, "expected ': TEXT' behind the keys");
+	struct case_change change = {.helps = helps, .gained = NAN};
+	char *head = strndup(text, (size_t)(colon - text));
+	change.text = strdup(colon + 1 + strspn(colon + 1, " "));
+	int code = head && change.text ? case_change_words(file, &change, head, err)
+				       : error_set(err, -ENOMEM, "out of memory");
+	free(head);
+	if (code) {
+		case_lines_release(&change.keys);
+		free(change.text);
+		return code;
+	}
+	file->changes[file->change_count++] = change;
+	return 0;
 }
 
 const char *case_why_assumed(const struct case_file *file, enum key_id key)
@@ -404,6 +488,27 @@ static void case_print_words(const char *name, const char *text, struct buffer *
 	case_print_value(text, strlen(text), out);
 }
 
+void case_change_keys(const struct case_change *change, const char *between, struct buffer *out)
+{
+	for (size_t i = 0; i < change->keys.count; i++) {
+		const struct key *key = &config_keys[change->keys.of[i].key];
+		buffer_format(out, "%s%s.%s=%s", i ? between : "", key->section, key->name,
+			change->keys.of[i].text);
+	}
+}
+
+static void case_print_change(const struct case_change *change, struct buffer *out)
+{
+	struct buffer line = {0};
+	if (!isnan(change->gained))
+		buffer_format(&line, "%gx, ", change->gained);
+	case_change_keys(change, ", ", &line);
+	buffer_format(&line, ": %s", change->text);
+	out->failed = out->failed || line.failed;
+	case_print_words(change->helps ? "fix" : "decoy", line.failed ? "" : line.data, out);
+	buffer_release(&line);
+}
+
 static void case_print_about(const struct case_file *file, struct buffer *out)
 {
 	buffer_text(out,
@@ -430,6 +535,10 @@ static void case_print_about(const struct case_file *file, struct buffer *out)
 	}
 	if (file->scrubbed && file->scrubbed[0])
 		case_print_words("scrubbed", file->scrubbed, out);
+	if (file->source)
+		case_print_words("source", file->source, out);
+	for (size_t i = 0; i < file->change_count; i++)
+		case_print_change(&file->changes[i], out);
 }
 
 static void case_print_observed(const struct case_file *file, struct buffer *out)

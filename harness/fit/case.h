@@ -4,7 +4,8 @@
  * Its ordinary sections hold the twin: only the keys that differ from the defaults.  Sections of its own, which only this file
  * reads (case_owner), hold the rest: [case] who says what, [observed] each finding with how it is known, [verdict] the
  * bottleneck as it was held to be then, [environment] the node's fingerprint, [assumed] which keys of the twin are guesses,
- * [reported] what emulates the reported node elsewhere.
+ * [reported] what emulates the reported node elsewhere.  Cases of public reports (configs/cases/) also say in [case] what the
+ * report tried: decoys and fixes (struct case_change), which `mlbench list cases` prints.
  *
  * A case is passed on, so it has nothing of the user's but what the complaint says, and that is scrubbed (harness/fit/scrub.h).
  * It may have been written by hand: mistakes are refused with file and line.  The same case is always the same bytes. */
@@ -24,6 +25,7 @@ enum {
 	CASE_VERSION = 1,
 	CASE_FILE_BYTES_MAX = 1 << 20,
 	CASE_COMPLAINT_BYTES_MAX = 2048, /* as it is kept, scrubbed */
+	CASE_CHANGES_MAX = 8,
 	CASE_WORD_BYTES = 64,
 	CASE_DAY_BYTES = 11 /* "2026-11-26" */
 };
@@ -56,10 +58,21 @@ struct case_lines {
 	size_t count;
 };
 
+/* Keys that somebody changed, or would change first, and what came of it.  Of several fixes each stands on those before it. */
+struct case_change {
+	bool helps;             /* "fix"; false: "decoy", which gains nothing */
+	double gained;          /* throughput became this many times as much; NAN: nobody said */
+	struct case_lines keys; /* as written */
+	char *text;             /* owned */
+};
+
 struct case_file {
 	char created[CASE_DAY_BYTES]; /* day; "" unknown */
 	char *complaint;              /* lines, separated by '\n'; owned; NULL: there is none */
 	char *scrubbed; /* what was replaced in it: "2 paths, 1 host name"; owned; NULL: nothing */
+	char *source;   /* where it was reported ("geti #5958"); owned; NULL: not said */
+	struct case_change changes[CASE_CHANGES_MAX];
+	size_t change_count;
 	struct case_lines keys;    /* of the twin, as written */
 	struct config twin;        /* the same, read */
 	struct findings observed;  /* its step times and strata are in keys of the twin */
@@ -100,10 +113,15 @@ int case_set(struct case_file *file, const char *dotted, const char *text, struc
 int case_keep_key(struct case_file *file, const char *dotted, const char *text, struct error *err);
 /* Says that the key is a guess.  -EINVAL: no such key.  An earlier reason gives way. */
 int case_assume(struct case_file *file, const char *dotted, const char *why, struct error *err);
+/* "4.3x, KEY=VALUE, ...: TEXT"; the factor may be missing.  -EINVAL: the twin would not run with these keys. */
+int case_change(struct case_file *file, bool helps, const char *text, struct error *err);
 /* A key of [inject] that emulates the reported node ("inject.read_latency"). */
 int case_report_as(struct case_file *file, const char *dotted, const char *text, struct error *err);
 /* Text of the user's, scrubbed and cut to fit. */
 int case_complain(struct case_file *file, const char *text, size_t size, struct error *err);
+
+/* Appends "KEY=VALUE", with `between` between them. */
+void case_change_keys(const struct case_change *change, const char *between, struct buffer *out);
 
 /* The reason why a key is a guess; NULL: it is none. */
 const char *case_why_assumed(const struct case_file *file, enum key_id key);

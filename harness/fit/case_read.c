@@ -109,19 +109,28 @@ static int case_take_complaint(struct case_reading *reading, const char *text, s
 static int case_take_about(
 	struct case_reading *reading, const char *key, const char *text, struct error *err)
 {
-	static const char *const names[] = {"version", "created", "complaint", "scrubbed"};
+	static const char *const names[] = {
+		"version", "created", "complaint", "scrubbed", "source", "decoy", "fix"};
+	struct case_file *file = reading->file;
 	if (strcmp(key, names[0]) == 0)
 		return case_take_version(reading, text, err);
 	if (strcmp(key, names[1]) == 0)
-		return case_take_day(reading->file, text, err);
+		return case_take_day(file, text, err);
 	if (strcmp(key, names[2]) == 0)
 		return case_take_complaint(reading, text, err);
-	if (strcmp(key, names[3]) != 0)
+	if (strcmp(key, names[5]) == 0 || strcmp(key, names[6]) == 0) {
+		const int code = case_change(file, strcmp(key, names[6]) == 0, text, err);
+		return code ? error_prefix(err, code, "'%s'", key) : 0;
+	}
+	char **owned = strcmp(key, names[3]) == 0   ? &file->scrubbed
+		       : strcmp(key, names[4]) == 0 ? &file->source
+						    : NULL;
+	if (!owned)
 		return case_refuse("key of [case]", key, names, COUNT(names), err);
-	if (reading->file->scrubbed)
+	if (*owned)
 		return case_refuse_twice(key, err);
-	reading->file->scrubbed = strdup(text);
-	return reading->file->scrubbed ? 0 : error_set(err, -ENOMEM, "out of memory");
+	*owned = strdup(text);
+	return *owned ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
 static int case_take_finding(

@@ -102,8 +102,9 @@ static json_t *case_json_lines(
 		(void)snprintf(name, sizeof name, "%s.%s", config_keys[key].section,
 			config_keys[key].name);
 		json_t *row = json_pack("{s:s, s:o}", "key", name, "value",
-			lines == &file->reported ? fields_text(lines->of[i].text)
-						 : case_json_value(&file->twin, key));
+			lines == &file->keys || lines == &file->assumed
+				? case_json_value(&file->twin, key)
+				: fields_text(lines->of[i].text));
 		if (what)
 			(void)json_object_set_new(row, what, fields_text(lines->of[i].text));
 		(void)json_array_append_new(list, row);
@@ -153,21 +154,37 @@ static json_t *case_json_reported(const struct case_file *file)
 		case_json_lines(file, &file->reported, NULL));
 }
 
+json_t *case_json_changes(const struct case_file *file, bool helps)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < file->change_count; i++) {
+		const struct case_change *change = &file->changes[i];
+		if (change->helps == helps)
+			(void)json_array_append_new(
+				list, json_pack("{s:o, s:o, s:o}", "keys",
+					      case_json_lines(file, &change->keys, NULL), "gained",
+					      fields_number(change->gained), "text",
+					      fields_text(change->text)));
+	}
+	return list;
+}
+
 json_t *case_json(const struct case_file *file, const char *name, json_t *plan)
 {
 	char hash[17];
 	config_hash(&file->twin, hash);
 	return json_pack(
-		"{s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o}, s:o, s:o}",
+		"{s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o}, s:o, s:o}",
 		"schema", CASE_SCHEMA, "file", fields_text(name), "version", CASE_VERSION,
 		"created", case_text_or_null(file->created), "complaint",
 		case_text_or_null(file->complaint), "scrubbed", case_text_or_null(file->scrubbed),
-		"observed", case_json_observed(file), "notes", case_json_notes(file), "verdict",
-		case_json_verdict(file), "environment", case_environment_json(&file->environment),
-		"assumed", case_json_lines(file, &file->assumed, "why"), "reported",
-		case_json_reported(file), "twin", "config_hash", hash, "keys",
-		case_json_lines(file, &file->keys, NULL), "missing", case_json_missing(file),
-		"plan", plan ? plan : json_null());
+		"source", case_text_or_null(file->source), "decoys", case_json_changes(file, false),
+		"fixes", case_json_changes(file, true), "observed", case_json_observed(file),
+		"notes", case_json_notes(file), "verdict", case_json_verdict(file), "environment",
+		case_environment_json(&file->environment), "assumed",
+		case_json_lines(file, &file->assumed, "why"), "reported", case_json_reported(file),
+		"twin", "config_hash", hash, "keys", case_json_lines(file, &file->keys, NULL),
+		"missing", case_json_missing(file), "plan", plan ? plan : json_null());
 }
 
 /* --- the text ----------------------------------------------------------------------------------- */
@@ -215,6 +232,42 @@ static void case_say_complaint(const json_t *document, struct medium *medium)
 	}
 }
 
+/* "decode.workers=2 batch.size=64"; of a long value its beginning. */
+static void case_add_keys(const json_t *rows, struct buffer *text)
+{
+	enum { SHOWN = 60 };
+	size_t i;
+	const json_t *row;
+	json_array_foreach(rows, i, row)
+	{
+		const char *value = column_text(row, "value");
+		const bool cut = strlen(value) > SHOWN;
+		buffer_format(text, "%s%s=%.*s%s", text->size ? " " : "", column_text(row, "key"),
+			cut ? SHOWN - 3 : SHOWN, value, cut ? "..." : "");
+	}
+}
+
+/* "decode.workers=8 (4.3 times as fast): TEXT" */
+static void case_say_changes(const json_t *rows, const char *label, struct medium *medium)
+{
+	json_t *lines = json_array();
+	size_t i;
+	const json_t *row;
+	json_array_foreach(rows, i, row)
+	{
+		const double gained = column_number(row, "gained");
+		struct buffer text = {0};
+		case_add_keys(column_value(row, "keys"), &text);
+		if (!isnan(gained))
+			buffer_format(&text, " (%g times as fast then)", gained);
+		buffer_format(&text, ": %s", column_text(row, "text"));
+		(void)json_array_append_new(lines, fields_text(text.failed ? "" : text.data));
+		buffer_release(&text);
+	}
+	medium_list(medium, INK_PLAIN, label, lines, 0);
+	json_decref(lines);
+}
+
 static void case_say_verdict(const json_t *document, struct medium *medium)
 {
 	const double confidence = column_number(document, "verdict.confidence");
@@ -250,21 +303,6 @@ static void case_say_environment(const json_t *document, struct medium *medium)
 	else
 		medium_fact_text(medium, INK_WARN, "node", "not known");
 	buffer_release(&text);
-}
-
-/* "decode.workers=2 batch.size=64"; of a long value its beginning. */
-static void case_add_keys(const json_t *rows, struct buffer *text)
-{
-	enum { SHOWN = 60 };
-	size_t i;
-	const json_t *row;
-	json_array_foreach(rows, i, row)
-	{
-		const char *value = column_text(row, "value");
-		const bool cut = strlen(value) > SHOWN;
-		buffer_format(text, "%s%s=%.*s%s", text->size ? " " : "", column_text(row, "key"),
-			cut ? SHOWN - 3 : SHOWN, value, cut ? "..." : "");
-	}
 }
 
 static void case_say_reported(const json_t *document, struct medium *medium)
@@ -361,6 +399,10 @@ void case_text(const json_t *document, struct medium *medium)
 	medium_title(medium, text.failed ? "case" : text.data, column_text(document, "file"));
 	buffer_release(&text);
 	case_say_complaint(document, medium);
+	if (column_text(document, "source")[0])
+		medium_fact_text(medium, INK_PLAIN, "source", column_text(document, "source"));
+	case_say_changes(column_value(document, "decoys"), "no help", medium);
+	case_say_changes(column_value(document, "fixes"), "fix", medium);
 	case_say_verdict(document, medium);
 	case_say_environment(document, medium);
 	medium_space(medium);

@@ -13,6 +13,9 @@
  * taken over; may be NULL.  NULL without memory. */
 json_t *case_json(const struct case_file *file, const char *name, json_t *plan);
 
+/* Its decoys, or its fixes: [{"keys": [{"key", "value"}], "gained", "text"}]. */
+json_t *case_json_changes(const struct case_file *file, bool helps);
+
 /* The text of such a document, without the plan. */
 void case_text(const json_t *document, struct medium *medium);
 

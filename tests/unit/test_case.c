@@ -1,11 +1,13 @@
 /* Cases: what is written is read back the same, mistakes are told with file and line, and nothing of the user's stays in. */
 #include "harness/fit/case.h"
 
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/fit/amount.h"
 #include "harness/fit/scrub.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,6 +55,12 @@ static void fill(struct case_file *file)
 	assert_int_equal(
 		case_assume(file, "decode.workers", "nothing tells how many # there are", &err), 0);
 	assert_int_equal(case_report_as(file, "inject.read_latency", "4ms", &err), 0);
+	file->source = strdup("job #4711");
+	assert_int_equal(
+		case_change(file, false, "prefetch.depth=8: a longer queue ; no", &err), 0);
+	assert_int_equal(case_change(file, true,
+				 "1.5x, read.depth = 16, decode.workers=4: as #12 said", &err),
+		0);
 }
 
 static char *printed(const struct case_file *file)
@@ -99,6 +107,78 @@ static void what_is_written_is_read_back(void **state)
 	free(second);
 	case_release(&one);
 	case_release(&other);
+}
+
+/* Keys and values as written, each fix on top of those before it, and nothing that would not run. */
+static void changes_of_a_job(void **state)
+{
+	(void)state;
+	struct case_file file;
+	struct buffer keys = {0};
+	case_open(&file);
+	assert_int_equal(case_set(&file, "dataset.path", "data", &err), 0);
+	assert_int_equal(case_set(&file, "read.by", "workers", &err), 0);
+	assert_int_equal(
+		case_change(&file, true, "4.3x, decode.workers=9,prefetch.depth = 18: so", &err),
+		0);
+	case_change_keys(&file.changes[0], " ", &keys);
+	assert_string_equal(keys.data, "decode.workers=9 prefetch.depth=18");
+	assert_true(file.changes[0].helps && file.changes[0].gained == 4.3);
+	assert_string_equal(file.changes[0].text, "so");
+	assert_int_equal(
+		case_change(&file, true, "read.by=readers: no longer by workers", &err), 0);
+	assert_int_equal(case_change(&file, true, "read.depth=16: needs the one before", &err), 0);
+	static const struct {
+		const char *text, *message;
+	} wrong[] = {
+		{"decode.workers=9", "expected ': TEXT' behind the keys"},
+		{"4.3x: text", "it changes no key (example: decode.workers=8: TEXT)"},
+		{"-1x, decode.workers=9: text", "'-1x' is no factor (example: 4.3x)"},
+		{"decode.workers=9, 4.3x: text", "expected KEY=VALUE, not '4.3x'"},
+		{"decode.worker=9: text",
+			"unknown key 'decode.worker'; did you mean 'decode.workers'?"},
+		{"dataset.path=/etc: text",
+			"'dataset.path' names a folder, which a case does not change"},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		assert_int_equal(case_change(&file, true, wrong[i].text, &err), -EINVAL);
+		assert_string_equal(err.text, wrong[i].message);
+	}
+	/* As a decoy it stands alone, and read.by is workers there. */
+	assert_int_equal(case_change(&file, false, "read.depth=16: text", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "'read.depth' does not go with 'read.by' = workers"));
+	assert_int_equal(file.change_count, 3);
+	buffer_release(&keys);
+	case_release(&file);
+}
+
+/* Those that come with the program: each says what was reported and where, what limits it, what helps and what does not, and
+ * takes a minute at most. */
+static void the_public_cases(void **state)
+{
+	(void)state;
+	glob_t files;
+	assert_int_equal(glob("configs/cases/*.ini", 0, NULL, &files), 0);
+	assert_true(files.gl_pathc >= 20);
+	for (size_t i = 0; i < files.gl_pathc; i++) {
+		struct case_file file;
+		const char *path = files.gl_pathv[i];
+		size_t fixes = 0;
+		if (case_read(&file, path, &err))
+			fail_msg("%s: %s", path, err.text);
+		for (size_t j = 0; j < file.change_count; j++)
+			fixes += file.changes[j].helps;
+		if (!file.complaint || !file.source || !file.observed.stage[0] ||
+			file.judge != SOURCE_USER || fixes == 0 || fixes == file.change_count)
+			fail_msg("%s: complaint, source, verdict, decoy or fix is missing", path);
+		const int64_t ns = config_integer(&file.twin, KEY_MEASURE_REPEATS) *
+				   (config_integer(&file.twin, KEY_MEASURE_DURATION) +
+					   config_integer(&file.twin, KEY_MEASURE_WARMUP));
+		if (ns > 60 * NS_PER_S)
+			fail_msg("%s takes longer than a minute", path);
+		case_release(&file);
+	}
+	globfree(&files);
 }
 
 static void a_case_is_a_configuration(void **state)
@@ -233,6 +313,8 @@ static void mistakes_are_told_with_their_line(void **state)
 		"a.ini:4: 'memory': the number has no unit; it is one of: B, KiB, MiB, GiB, TiB, KB, MB, GB");
 	read_wrong(HEAD "[reported]\nread.depth = 4\n",
 		"a.ini:4: 'read.depth' does not emulate a node: [reported] has cores, cpu_quota and keys of [inject]");
+	read_wrong(HEAD "fix = read.dept=4: deeper\n",
+		"a.ini:3: 'fix': unknown key 'read.dept'; did you mean 'read.depth'?");
 	read_wrong("[run]\nname = ${HOME}\n" HEAD,
 		"a.ini:2: 'run.name': a case or a lab expands no variables, since others may have written it: write the value itself");
 	read_wrong(HEAD "include = b.ini\n",
@@ -441,6 +523,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(a_case_is_a_configuration),
+		cmocka_unit_test(changes_of_a_job),
+		cmocka_unit_test(the_public_cases),
 		cmocka_unit_test(numbers_keep_six_digits),
 		cmocka_unit_test(bandwidths_in_bits),
 		cmocka_unit_test(words_have_three_digits),

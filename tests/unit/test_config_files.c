@@ -4,6 +4,7 @@
 #include "harness/config/config.h"
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
+#include "harness/fit/case.h"
 
 #include <glob.h>
 #include <setjmp.h>
@@ -15,15 +16,18 @@
 
 #include <cmocka.h>
 
-enum { LESSON_LINES_MAX = 50, FILE_BYTES_MAX = 1 << 16 };
+enum { LESSON_LINES_MAX = 60, FILE_BYTES_MAX = 1 << 16 };
 
 static glob_t files;
 
 static int find_files(void **state)
 {
+	static const struct section_owner *const owners[] = {&case_owner, NULL};
 	(void)state;
+	section_owners_register(owners);
 	return glob("configs/*.ini", 0, NULL, &files) ||
-	       glob("configs/emulated/*.ini", GLOB_APPEND, NULL, &files);
+	       glob("configs/emulated/*.ini", GLOB_APPEND, NULL, &files) ||
+	       glob("configs/cases/*.ini", GLOB_APPEND, NULL, &files);
 }
 
 static int forget_files(void **state)

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""The public cases (configs/cases/): does the verdict name the cause, does the fix gain what is predicted, do the decoys gain
+nothing?  Each case is diagnosed, then measured in turns with its decoys and its fix, quiet and beside one busy core.
+
+    tests/bank/cases.py PROGRAM [--only NAME ...] [--blocks N] [--beside quiet,busy] [--out FILE.json]
+
+Right is: one of the case's stages, and of its resources.  Predicted is what `mlbench what-if` says of the fix; where that does
+not model a key, the throughput of the next bottleneck in the diagnosis, and the report says "next".  A decoy gains nothing
+if at the measured 95 % interval it may gain less than 5 %.  Exit status: 0 all, 1 one is missed, 3 a case could not be run."""
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+GAINS = 1.05          # from here on a decoy would be a fix
+BESIDE = {"quiet": "quiet", "busy": "beside one busy core"}
+T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36}
+SPREAD_LEAST = 0.01   # of a ratio of two runs, in ln: two that agree by chance show no smaller one
+
+
+class Cannot(Exception):
+    pass
+
+
+class Bank:
+    def __init__(self, program, work, blocks, draw):
+        self.program, self.work, self.blocks, self.draw = os.path.abspath(program), work, blocks, draw
+        self.environment = dict(os.environ, MLBENCH_DATA=os.path.join(work, "data"))
+
+    def call(self, *words, good=(0,), timeout=240):
+        done = subprocess.run([self.program, *words], capture_output=True, text=True, timeout=timeout, env=self.environment, cwd=self.work)
+        if done.returncode not in good:
+            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+            raise Cannot("%s: exit %d: %s" % (words[0], done.returncode, " ".join(last)))
+        return json.loads(done.stdout) if done.stdout.startswith("{") else None
+
+    def measure(self, case, settings):
+        """Samples/s of one short run."""
+        out = os.path.join(self.work, "one")
+        shutil.rmtree(out, ignore_errors=True)
+        words = [word for pair in settings.items() for word in ("--set", "%s=%s" % pair)]
+        self.call("run", case["path"], "--quiet", "--out", out, "--set", "measure.repeats=1", *words, good=(0, 3))
+        with open(os.path.join(out, "points.jsonl")) as file:
+            lines = [json.loads(line) for line in file]
+        found = [line["throughput"] for line in lines if line.get("kind") == "repetition" and line.get("throughput")]
+        if not found:
+            raise Cannot("run: nothing was measured")
+        return found[-1]
+
+    def ratios(self, case, sides):
+        """For each side its throughput over that of the first one, by block: (geometric mean, low, high)."""
+        logs = {name: [] for name in sides}
+        for _ in range(self.blocks):
+            order = list(sides)
+            self.draw.shuffle(order)
+            block = {name: [] for name in sides}
+            for name in order + order[::-1]:
+                block[name].append(math.log(self.measure(case, sides[name])))
+            for name in sides:
+                logs[name].append(statistics.mean(block[name]))
+        first = next(iter(sides))
+        out = {}
+        for name in sides:
+            each = [a - b for a, b in zip(logs[name], logs[first])]
+            spread = max(statistics.stdev(each) if len(each) > 1 else 0, SPREAD_LEAST)
+            half = T95.get(len(each) - 1, 2.2) * spread / math.sqrt(len(each)) if len(each) > 1 else 4 * spread
+            middle = statistics.mean(each)
+            out[name] = tuple(math.exp(middle + part) for part in (0, -half, half))
+        return out, math.exp(statistics.mean(logs[first]))
+
+    def predicted(self, folder, diagnosis, settings):
+        """(low, high, by): the predicted gain, as a factor."""
+        words = [word for pair in settings.items() for word in ("--set", "%s=%s" % pair)]
+        try:
+            told = self.call("what-if", folder, "--json", *words)
+        except Cannot as why:
+            ladder = diagnosis["ladder"]
+            if "cannot be predicted" not in str(why) or len(ladder) < 2:
+                return None
+            gain = ladder[1]["throughput"] / ladder[0]["throughput"]
+            return gain / 1.1, gain * 1.1, "next"
+        row = told["alternatives"][0]
+        base = told["base"]["replayed"] or told["base"]["measured"]
+        factor = 1 + row["gain"]
+        return tuple(factor * edge / row["throughput"] for edge in row["interval90"]) + ("what-if",)
+
+    def score(self, case, beside):
+        """One case in one surrounding."""
+        folder = os.path.join(self.work, "diagnosed")
+        shutil.rmtree(folder, ignore_errors=True)
+        diagnosis = self.call("diagnose", case["path"], "--json", "--out", folder, good=(0, 3))
+        verdict = diagnosis["verdict"]
+        stages, resources = case["cause"]["stage"].split(" or "), case["cause"]["resource"].split(" or ")
+        right = verdict["stage"] in stages and verdict["resource"] in resources
+        sides = {"as it is": {}}
+        for i, decoy in enumerate(case["decoys"]):
+            sides["decoy %d" % i] = settings_of([decoy])
+        for i in range(len(case["fixes"])):
+            sides["fix %d" % i] = settings_of(case["fixes"][:i + 1])
+        ratios, rate = self.ratios(case, sides)
+        row = {"case": case["name"], "beside": beside, "told": "%s/%s" % (verdict["stage"], verdict["resource"]),
+               "confidence": verdict["confidence"], "right": right, "cause": "%(stage)s/%(resource)s" % case["cause"], "rate": rate, "decoys": [], "fixes": [],
+               "phases": [(phase.get("stage"), phase.get("resource")) for phase in diagnosis.get("phases") or []]}
+        for i, decoy in enumerate(case["decoys"]):
+            gain, low, high = ratios["decoy %d" % i]
+            row["decoys"].append({"set": settings_of([decoy]), "gain": gain, "low": low, "high": high, "nothing": low < GAINS})
+        for i, fix in enumerate(case["fixes"]):
+            gain, low, high = ratios["fix %d" % i]
+            told = self.predicted(folder, diagnosis, settings_of(case["fixes"][:i + 1]))
+            row["fixes"].append({"set": settings_of(case["fixes"][:i + 1]), "gain": gain, "low": low, "high": high, "reported": fix["gained"],
+                                 "predicted": told, "kept": told is not None and low <= told[1] and high >= told[0]})
+        return row
+
+
+def settings_of(changes):
+    return {row["key"]: row["value"] for change in changes for row in change["keys"]}
+
+
+@contextlib.contextmanager
+def busy(kind):
+    """One core that a program of somebody else's keeps busy."""
+    if kind == "quiet":
+        yield
+        return
+    core = str(max(os.sched_getaffinity(0)))
+    hog = subprocess.Popen(["taskset", "-c", core, "sh", "-c", "while :; do :; done"])
+    try:
+        yield
+    finally:
+        hog.terminate()
+        hog.wait()
+
+
+def words_of(row):
+    text = "%-18s %-5s %-5s %-24s %.2f" % (row["case"].split("/")[-1], row["beside"], "right" if row["right"] else "WRONG",
+                                           row["told"], row["confidence"] or 0)
+    for decoy in row["decoys"]:
+        text += "  decoy %.2f (%.2f-%.2f)%s" % (decoy["gain"], decoy["low"], decoy["high"], "" if decoy["nothing"] else " GAINS")
+    for fix in row["fixes"]:
+        told = fix["predicted"]
+        text += "  fix %.2f (%.2f-%.2f), predicted %s%s" % (fix["gain"], fix["low"], fix["high"],
+                                                           "%.2f-%.2f%s" % (told[0], told[1], "" if told[2] == "what-if" else " (next)") if told else "nothing",
+                                                           "" if fix["kept"] else " MISSED")
+    return text + ("" if row["right"] else "  truth: " + row["cause"])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--only", help="names, separated by commas")
+    parser.add_argument("--blocks", type=int, default=3)
+    parser.add_argument("--beside", default="quiet,busy")
+    parser.add_argument("--draw", type=int, default=1)
+    parser.add_argument("--out")
+    args = parser.parse_args()
+    rows, cannot = [], []
+    with tempfile.TemporaryDirectory(prefix="mlbench-cases-") as work:
+        bank = Bank(args.program, work, args.blocks, random.Random(args.draw))
+        here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        done = subprocess.run([bank.program, "list", "cases", "--json"], capture_output=True, text=True, check=True, cwd=here)
+        cases = json.loads(done.stdout)["cases"]
+        for case in cases:
+            case["path"] = os.path.join(here, case["path"]) if "path" in case else ""
+            if args.only and case["name"].split("/")[-1] not in args.only.split(","):
+                continue
+            for beside in args.beside.split(","):
+                try:
+                    if case["unavailable"]:
+                        raise Cannot(case["unavailable"])
+                    with busy(beside):
+                        row = bank.score(case, beside)
+                except (Cannot, subprocess.TimeoutExpired, OSError) as why:
+                    cannot.append(case["name"])
+                    print("%-18s %-5s cannot: %s" % (case["name"].split("/")[-1], beside, why), flush=True)
+                    continue
+                rows.append(row)
+                print(words_of(row), flush=True)
+                if args.out:
+                    with open(args.out, "w") as file:
+                        json.dump(rows, file, indent=1)
+    decoys = [decoy for row in rows for decoy in row["decoys"]]
+    fixes = [fix for row in rows for fix in row["fixes"]]
+    right, refused, kept = sum(row["right"] for row in rows), sum(decoy["nothing"] for decoy in decoys), sum(fix["kept"] for fix in fixes)
+    print("cases: cause right in %d of %d, %d of %d decoys gain nothing, %d of %d fixes as predicted, cannot: %s" % (
+        right, len(rows), refused, len(decoys), kept, len(fixes), ", ".join(cannot) or "none"))
+    if cannot or not rows:
+        return 3
+    return 0 if right == len(rows) and refused == len(decoys) and kept == len(fixes) else 1
+
+
+sys.exit(main())
