@@ -489,6 +489,7 @@ static int fit_derive(struct fit *fit, struct error *err)
 	fit->file.environment = fit->more.environment;
 	fit_complete(fit);
 	fit_rescale(fit);
+	twin_guess_batch(&fit->file.observed);
 	if (!hints.setting)
 		fit_refill(fit);
 	int code = twin_derive(&fit->file, &hints, err);
@@ -575,7 +576,7 @@ const struct command command_fit = {
 		"or damaged trace the complete steps count; how busy the device is, and what is copied to "
 		"it, is unknown then.\n\n"
 		"A log of step times: CSV whose first line names its columns (step_time_ms, iter_time_s, "
-		"it/s or timestamp, and of use data_time_ms, the wait for a batch, images/s and rank), or "
+		"it/s or timestamp, and of use data_time_ms, the wait for a batch, samples, images/s and rank), or "
 		"one column of times with their units; JSON with such keys, an object on each line or in a "
 		"list, trainer_state.json of transformers too; TensorBoard's events with a scalar such as "
 		"perf/step_time; or what a program prints, with whatever stands between: nanoGPT, "

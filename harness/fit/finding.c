@@ -1,5 +1,7 @@
 #include "harness/fit/finding.h"
 
+#include "harness/base/array.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -167,12 +169,63 @@ int findings_merge(struct findings *findings, struct findings *from, struct erro
 		memcpy(findings->like, from->like, sizeof(findings->like));
 		findings->like_count = from->like_count;
 	}
+	if (findings->data == DATA_UNKNOWN)
+		findings->data = from->data;
 	if (findings->stage[0] == 0) {
 		memcpy(findings->stage, from->stage, sizeof(findings->stage));
 		memcpy(findings->resource, from->resource, sizeof(findings->resource));
 		findings->confidence = from->confidence;
 	}
 	return 0;
+}
+
+enum finding_data finding_data_of(const char *ending, double bytes)
+{
+	static const double array = 1 << 20; /* bytes: a file of so many is more than one sample */
+	static const struct {
+		const char *ending;
+		enum finding_data small, large;
+	} kinds[] = {
+		{"jpg", DATA_PICTURES, DATA_PICTURES},
+		{"jpeg", DATA_PICTURES, DATA_PICTURES},
+		{"png", DATA_PICTURES, DATA_PICTURES},
+		{"ppm", DATA_PICTURES, DATA_PICTURES},
+		{"webp", DATA_PICTURES, DATA_PICTURES},
+		{"bin", DATA_SAMPLES, DATA_ARRAYS},
+		{"npy", DATA_SAMPLES, DATA_ARRAYS},
+		{"dat", DATA_SAMPLES, DATA_ARRAYS},
+		{"txt", DATA_SAMPLES, DATA_SHARDS},
+		{"npz", DATA_SAMPLES, DATA_SHARDS},
+		{"csv", DATA_SAMPLES, DATA_SHARDS},
+		{"pt", DATA_SAMPLES, DATA_SHARDS},
+		{"pth", DATA_SAMPLES, DATA_SHARDS},
+		{"pkl", DATA_SAMPLES, DATA_SHARDS},
+		{"wav", DATA_SAMPLES, DATA_SAMPLES},
+		{"flac", DATA_SAMPLES, DATA_SAMPLES},
+		{"mp3", DATA_SAMPLES, DATA_SAMPLES},
+		{"mp4", DATA_SAMPLES, DATA_SAMPLES},
+		{"tar", DATA_SHARDS, DATA_SHARDS},
+		{"tfrec", DATA_SHARDS, DATA_SHARDS},
+		{"tfrecord", DATA_SHARDS, DATA_SHARDS},
+		{"rec", DATA_SHARDS, DATA_SHARDS},
+		{"beton", DATA_SHARDS, DATA_SHARDS},
+		{"gz", DATA_SHARDS, DATA_SHARDS},
+		{"zst", DATA_SHARDS, DATA_SHARDS},
+		{"zip", DATA_SHARDS, DATA_SHARDS},
+		{"mds", DATA_SHARDS, DATA_SHARDS},
+		{"idx", DATA_SHARDS, DATA_SHARDS},
+		{"h5", DATA_SHARDS, DATA_SHARDS},
+		{"hdf5", DATA_SHARDS, DATA_SHARDS},
+		{"arrow", DATA_SHARDS, DATA_SHARDS},
+		{"parquet", DATA_SHARDS, DATA_SHARDS},
+		{"lmdb", DATA_SHARDS, DATA_SHARDS},
+		{"mdb", DATA_SHARDS, DATA_SHARDS},
+		{"jsonl", DATA_SHARDS, DATA_SHARDS},
+	};
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		if (strcasecmp(kinds[i].ending, ending) == 0)
+			return bytes < array ? kinds[i].small : kinds[i].large;
+	return DATA_UNKNOWN;
 }
 
 const char *finding_name(enum finding_id id)

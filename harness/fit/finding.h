@@ -41,6 +41,15 @@ enum finding_source {
 	SOURCE_USER,     /* --set, --complaint */
 };
 
+/* What the data's files are, by their names. */
+enum finding_data {
+	DATA_UNKNOWN,
+	DATA_PICTURES,
+	DATA_SAMPLES, /* each is a sample that is no picture: text, sound, an array */
+	DATA_ARRAYS,  /* flat arrays, of which a sample is a part: token ids */
+	DATA_SHARDS,  /* each holds many samples, of any kind: tar, TFRecord */
+};
+
 struct finding {
 	enum finding_how how;
 	enum finding_source source;
@@ -75,6 +84,7 @@ struct findings {
 	size_t note_count;
 	struct like_stratum like[FINDINGS_LIKE_MAX]; /* kinds of files, with their shares */
 	size_t like_count;
+	enum finding_data data;
 	/* What the source held to be the bottleneck, in the words of a diagnosis ("read", "latency"); "" unknown.  Resources that the
 	 * source cannot tell apart are all named ("latency or full"); so are stages ("decode or step"), which have no resource then. */
 	char stage[24], resource[FINDINGS_RESOURCE_BYTES];
@@ -103,6 +113,9 @@ int findings_merge(struct findings *findings, struct findings *from, struct erro
 /* Why a trace has one rank of many: the others may run beside it.  Of several such traces, each is
  * a rank. */
 extern const char finding_one_rank[];
+
+/* By the ending of a file's name, without its dot, and its bytes; DATA_UNKNOWN: by neither. */
+enum finding_data finding_data_of(const char *ending, double bytes);
 
 const char *finding_name(enum finding_id id);
 const char *finding_source_name(enum finding_source source); /* "trace" */

@@ -434,7 +434,9 @@ struct folder_sums {
 /* What one file turned out to be. */
 struct folder_answer {
 	enum folder_outcome outcome;
-	bool looked, opened; /* looked: before the time was up */
+	bool looked, opened;    /* looked: before the time was up */
+	enum finding_data data; /* of one that is no picture, by its name */
+	double bytes;           /* of that */
 	struct strata_file picture;
 };
 
@@ -446,6 +448,7 @@ struct folder_looks {
 	struct strata_file *pictures; /* (hunt->count) */
 	size_t count;
 	struct folder_sums groups[FOLDER_GROUPS], all;
+	double other[DATA_SHARDS + 1], other_bytes[DATA_SHARDS + 1]; /* weights, of no pictures */
 	size_t looked;
 };
 
@@ -528,13 +531,26 @@ static bool folder_names_other(const struct folder_file *file)
 	       image_format_of_name(file->path) == IMAGE_FORMAT_UNKNOWN;
 }
 
+/* What a file that is no picture is, by its name and its size. */
+static void folder_take_other(const struct folder_hunt *hunt, const struct folder_file *file,
+	struct folder_answer *answer)
+{
+	struct stat st;
+	if (fstatat(hunt->root, file->path, &st, 0) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return;
+	answer->bytes = (double)st.st_size;
+	answer->data = finding_data_of(strrchr(file->path, '.') + 1, answer->bytes);
+}
+
 static enum folder_outcome folder_look_at(const struct folder_hunt *hunt,
 	const struct folder_file *file, uint8_t *head, struct folder_answer *answer)
 {
 	struct stat st;
 	struct image_info info;
-	if (folder_names_other(file))
+	if (folder_names_other(file)) {
+		folder_take_other(hunt, file, answer);
 		return FOLDER_UNKNOWN;
+	}
 	const int fd = folder_open(hunt, file->path, &st);
 	if (fd < 0)
 		return folder_take_listed(file, &answer->picture);
@@ -602,6 +618,8 @@ static void folder_sum_up(struct folder_looks *looks, size_t files)
 		folder_add(&looks->all, answer->outcome, weight, &answer->picture);
 		if (answer->outcome == FOLDER_PICTURE)
 			looks->pictures[looks->count++] = answer->picture;
+		looks->other[answer->data] += weight;
+		looks->other_bytes[answer->data] += weight * answer->bytes;
 		looks->looked++;
 		hunt->seen->opened += answer->opened;
 		hunt->seen->headers += answer->opened && answer->outcome == FOLDER_PICTURE;
@@ -698,6 +716,28 @@ static void folder_find(
 		NAN, NULL);
 }
 
+/* Of a data set without pictures: how many files there are of the kind that most are, and how large.  False: most are of no
+ * known kind. */
+static bool folder_find_other(
+	const struct folder_hunt *hunt, const struct folder_looks *looks, struct findings *out)
+{
+	static const char why[] = "files that are no pictures, by their names and sizes";
+	const double all = folder_weight(&looks->all);
+	enum finding_data most = DATA_SAMPLES;
+	for (enum finding_data data = DATA_SAMPLES; data <= DATA_SHARDS; data++)
+		most = looks->other[data] > looks->other[most] ? data : most;
+	if (!(looks->other[most] > all / 2))
+		return false;
+	out->data = most;
+	if (most != DATA_SAMPLES)
+		return true;
+	findings_add(out, FINDING_FILES, SOURCE_FOLDER, FINDING_DERIVED,
+		round(hunt->seen->files * looks->other[most] / all), NAN, NAN, why);
+	findings_add(out, FINDING_FILE_BYTES, SOURCE_FOLDER, FINDING_DERIVED,
+		looks->other_bytes[most] / looks->other[most], NAN, NAN, why);
+	return true;
+}
+
 /* What stood in the way, where no picture was found. */
 static int folder_refuse(const struct folder_hunt *hunt, const struct folder_looks *looks,
 	const char *path, struct error *err)
@@ -711,7 +751,7 @@ static int folder_refuse(const struct folder_hunt *hunt, const struct folder_loo
 			(unsigned long long)seen->dead_links);
 	const double all = folder_weight(&looks->all) / 100;
 	return error_set(err, -ENODATA,
-		"none of the %zu files of '%s' that were looked at is a picture: %.0f %% are of no known format, %.0f %% cannot be read, %.0f %% are empty; of files with many samples each (tar, TFRecord), unpack one and give its folder",
+		"none of the %zu files of '%s' that were looked at is a picture, nor of another known kind: %.0f %% are of no known format, %.0f %% cannot be read, %.0f %% are empty",
 		looks->looked, path, weight[FOLDER_UNKNOWN] / all, weight[FOLDER_UNREAD] / all,
 		weight[FOLDER_EMPTY] / all);
 }
@@ -722,9 +762,11 @@ static int folder_judge(
 	struct folder_looks looks = {0};
 	folder_count(hunt);
 	int code = folder_look_at_all(hunt, &looks, err);
-	if (!code && looks.count == 0)
+	const bool other = !code && looks.count == 0 && folder_find_other(hunt, &looks, out);
+	if (!code && looks.count == 0 && !other)
 		code = folder_refuse(hunt, &looks, path, err);
-	if (!code) {
+	if (!code && !other) {
+		out->data = DATA_PICTURES;
 		folder_find(hunt, &looks, out);
 		code = strata_find(looks.pictures, looks.count, out->like, &out->like_count, err);
 	}

@@ -209,13 +209,9 @@ static void observed_rates(const struct observed *in, struct findings *out)
 			"run-queue wait of those that load over their run-queue wait and CPU time");
 }
 
-/* Whether the files that were seen open most often are of a kind that may hold many samples each, so that files a second need be no
- * samples a second. */
-static bool observed_has_shards(const json_t *document)
+/* What the files are that were seen open most often, of those that are read. */
+static enum finding_data observed_data(const json_t *document)
 {
-	static const char *const shards[] = {"tar", "tfrec", "rec", "beton", "gz", "zst", "zip",
-		"bin", "idx", "npz", "h5", "hdf5", "arrow", "parquet", "lmdb", "mdb", "dat", "csv",
-		"jsonl"};
 	const json_t *row;
 	const json_t *most = NULL;
 	size_t i;
@@ -227,10 +223,9 @@ static bool observed_has_shards(const json_t *document)
 		if (!most || observed_or_zero(row, "looks") > observed_or_zero(most, "looks"))
 			most = row;
 	}
-	for (size_t k = 0; most && k < COUNT(shards); k++)
-		if (strcmp(column_text(most, "kind"), shards[k]) == 0)
-			return true;
-	return false;
+	return most ? finding_data_of(
+			      column_text(most, "kind"), observed_or_zero(most, "mean_bytes"))
+		    : DATA_UNKNOWN;
 }
 
 static void observed_files(
@@ -513,7 +508,9 @@ static int observed_take(const json_t *document, const char *path, struct findin
 {
 	struct observed in;
 	observed_sum(&in, document);
-	more->shards = observed_has_shards(document);
+	out->data = observed_data(document);
+	/* Files a second are no samples a second. */
+	more->shards = out->data == DATA_SHARDS || out->data == DATA_ARRAYS;
 	if (more->shards)
 		in.files_per_s = NAN;
 	if (!(in.seconds > 0) || !json_is_array(column_value(document, "processes")))

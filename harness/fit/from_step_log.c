@@ -371,18 +371,38 @@ static int log_conclude_moments(struct log_told *told, size_t skip)
 	return log_keep(told, FINDING_STEP_TIME, t->step, skip);
 }
 
+/* Samples that each row counts from the first one on, and not those of its step. */
+static bool log_counts_samples(const struct step_log *rows)
+{
+	bool grows = rows->count >= LOG_ROWS_LEAST;
+
+	for (size_t i = 1; i < rows->count && grows; i++)
+		grows = rows->of[i].of[STEP_ROLE_BATCH] > rows->of[i - 1].of[STEP_ROLE_BATCH];
+	return grows;
+}
+
+/* Of rows that count samples: those since the row before, a step. */
+static double log_batch_between(const struct step_log_row *before, const struct step_log_row *row)
+{
+	const double steps = row->number - before->number;
+
+	return (row->of[STEP_ROLE_BATCH] - before->of[STEP_ROLE_BATCH]) / (steps >= 1 ? steps : 1);
+}
+
 /* The samples of a step, of rows that say so, or that have both a rate of samples and a time; how
  * many rows. */
 static size_t log_batches(struct log_told *told, enum step_role said, size_t skip)
 {
 	const struct step_log *rows = told->rows;
+	const bool counted = said == STEP_ROLE_BATCH && log_counts_samples(rows);
 	size_t count = 0;
 
-	for (size_t i = skip; i < rows->count && !rows->events; i++) {
+	for (size_t i = counted && skip == 0 ? 1 : skip; i < rows->count && !rows->events; i++) {
 		const struct step_log_row *row = &rows->of[i];
 		const double ns = isfinite(row->of[STEP_ROLE_TIME]) ? row->of[STEP_ROLE_TIME]
 								    : row->of[STEP_ROLE_RATE];
-		const double batch = said != STEP_ROLE_SAMPLES
+		const double batch = counted ? log_batch_between(&rows->of[i - 1], row)
+				     : said != STEP_ROLE_SAMPLES
 					     ? row->of[said]
 					     : row->of[STEP_ROLE_SAMPLES] * ns / 1e9;
 		if (isfinite(batch))
@@ -396,7 +416,7 @@ static size_t log_batches(struct log_told *told, enum step_role said, size_t ski
 static void log_add_samples(struct log_told *told, size_t skip)
 {
 	static const char *const why[STEP_ROLES] = {
-		[STEP_ROLE_BATCH] = "the log says it",
+		[STEP_ROLE_BATCH] = "the log says how many samples a step takes",
 		[STEP_ROLE_JOB_BATCH] =
 			"the batch of all ranks: they are taken to be those of the log",
 		[STEP_ROLE_SAMPLES] = "samples per second times the step time",
@@ -420,11 +440,14 @@ static void log_add_samples(struct log_told *told, size_t skip)
 	}
 	statistics_quantiles(told->scratch, count, quantiles, COUNT(quantiles), batch);
 	const double whole = round(batch[1]);
-	if (whole < 1 || batch[2] - batch[0] > 0.02 * whole ||
+	const bool rated = said == STEP_ROLE_SAMPLES;
+	if (whole < 1 || (rated && batch[2] - batch[0] > 0.02 * whole) ||
 		fabs(batch[1] - whole) > 0.02 * whole)
 		return; /* no batch of one size */
 	const double ranks = told->ranks > 1 ? (double)told->ranks : 1;
-	const double samples = whole * (of_all ? 1 : ranks) * 1e9;
+	/* An epoch's last batch may be smaller than the usual one. */
+	const double mean = rated ? whole : log_mean_of(told->scratch, count, INFINITY);
+	const double samples = mean * (of_all ? 1 : ranks) * 1e9;
 	findings_add(told->out, FINDING_BATCH_SIZE, SOURCE_STEP_LOG,
 		of_all ? FINDING_ASSUMED : FINDING_DERIVED, of_all ? whole / ranks : whole, NAN,
 		NAN, why[said]);

@@ -13,7 +13,7 @@ enum step_role {
 	STEP_ROLE_WAIT,      /* how long it waits for its batch: "data_time", "data_loading_time" */
 	STEP_ROLE_RATE,      /* steps per second: "it/s", "steps_per_sec", "global_step/sec" */
 	STEP_ROLE_SAMPLES,   /* samples per second: "images_per_s", "samples/s" */
-	STEP_ROLE_BATCH,     /* samples of a step: "batch_size" */
+	STEP_ROLE_BATCH,     /* samples of a step, or so far: "batch_size", "samples" */
 	STEP_ROLE_JOB_BATCH, /* the same of all ranks together: "global_batch_size" */
 	STEP_ROLE_RANK,      /* whose step: "rank", "local_rank" */
 	STEP_ROLE_RUN,       /* how long all steps took together: "train_runtime" */

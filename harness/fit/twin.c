@@ -93,12 +93,32 @@ static void twin_assume(struct twin *twin, const char *key, const char *why)
 static void twin_batch(struct twin *twin)
 {
 	const double batch = twin_known(twin->file, FINDING_BATCH_SIZE);
-	if (batch >= 1)
+	if (batch >= 1 && !twin_is_set(twin, "batch.size")) {
 		twin_set(twin, "batch.size", "%.0f", batch);
-	else if (!twin_is_set(twin, "batch.size"))
+		if (twin_guessed(twin->file, FINDING_BATCH_SIZE))
+			twin_assume(twin, "batch.size",
+				twin->file->observed.known[FINDING_BATCH_SIZE].why);
+	} else if (!twin_is_set(twin, "batch.size"))
 		twin_assume(twin, "batch.size",
 			"no source tells it; a trace does, or --set batch.size=N");
 	twin->batch = config_real(&twin->file->twin, KEY_BATCH_SIZE);
+}
+
+void twin_guess_batch(struct findings *findings)
+{
+	static const double near = 0.1; /* a rate of an observed job is known no better */
+	struct finding *known = findings->known;
+	const double ranks =
+		known[FINDING_RANKS].how == FINDING_UNKNOWN ? 1 : known[FINDING_RANKS].value;
+	const struct finding *rate = &known[FINDING_THROUGHPUT];
+	const struct finding *period = &known[FINDING_STEP_PERIOD];
+	const double batch = rate->value * period->value / TWIN_NS / ranks;
+	const double power = exp2(round(log2(batch)));
+	if (rate->how < FINDING_DERIVED || period->how < FINDING_DERIVED || !(batch >= 1))
+		return;
+	findings_add(findings, FINDING_BATCH_SIZE, period->source, FINDING_ASSUMED,
+		fabs(power - batch) <= near * batch ? power : round(batch), NAN, NAN,
+		"the throughput times the time between batches, and the power of two where one is within 10 %");
 }
 
 static void twin_ranks(struct twin *twin)
@@ -318,6 +338,48 @@ static void twin_pictures(struct twin *twin)
 			: "a usual photograph: no source tells sizes; the folder's headers do");
 }
 
+/* Whether the loader was seen to decode pictures: shards may hold them. */
+static bool twin_decodes(const struct twin *twin)
+{
+	static const double share = 0.05; /* of its CPU time */
+	const double decode = twin_known(twin->file, FINDING_CPU_DECODE);
+	return isnan(decode) || decode > share * twin_known(twin->file, FINDING_CPU_SAMPLE);
+}
+
+/* Files of as many bytes of which nothing is decoded. */
+static void twin_bytes(struct twin *twin)
+{
+	static const double usual = 16384;
+	const double known = twin_known(twin->file, FINDING_FILE_BYTES);
+	const double bytes = known > 0 ? known : usual;
+	const double edge = fmax(1, round(sqrt(fmin(bytes, TWIN_BYTES / 16) / 3)));
+	twin_set_text(twin, "dataset.recipe", "photo");
+	twin_set_text(twin, "dataset.format", "raw");
+	twin_set(twin, "dataset.width", "%.0f", edge);
+	twin_set(twin, "dataset.height", "%.0f", edge);
+	twin_set_text(twin, "dataset.size_sigma", "0");
+	twin_set_text(twin, "codec.name", "null");
+	twin_assume(twin, "codec.name",
+		"the samples are no pictures: the twin reads as many bytes and decodes nothing, and overhead.sample stands "
+		"for all CPU time of the job's loader");
+	if (!(known > 0))
+		twin_assume(
+			twin, "dataset.width", "16 KB a sample: no source tells how large one is");
+	twin_set_text(twin, "augment.size", "16");
+}
+
+/* Flat arrays, of which a sample is a part. */
+static void twin_tokens(struct twin *twin)
+{
+	enum { FILES = 20 }; /* of 2 MB each */
+	twin_set_text(twin, "dataset.recipe", "tokens");
+	twin_set_text(twin, "sample.kind", "tokens");
+	twin_set(twin, "dataset.samples", "%d", FILES);
+	if (!twin_is_set(twin, "tokens.length"))
+		twin_assume(twin, "tokens.length",
+			"no source tells how long a sequence is; --set tokens.length=N does");
+}
+
 static void twin_like(struct twin *twin)
 {
 	struct buffer text = {0};
@@ -374,9 +436,16 @@ static void twin_path(struct twin *twin)
 static void twin_data(struct twin *twin)
 {
 	const double stored = twin_known(twin->file, FINDING_READ_STORED);
+	const enum finding_data data = twin->file->observed.data;
+	const bool image = !twin_is_set(twin, "sample.kind");
 	if (!twin_is_set(twin, "dataset.recipe") && !twin_is_set(twin, "dataset.path")) {
 		if (twin->file->observed.like_count > 0)
 			twin_like(twin);
+		else if (image && data == DATA_ARRAYS)
+			twin_tokens(twin);
+		else if (image &&
+			 (data == DATA_SAMPLES || (data != DATA_PICTURES && !twin_decodes(twin))))
+			twin_bytes(twin);
 		else
 			twin_pictures(twin);
 		twin_samples(twin);
@@ -384,7 +453,7 @@ static void twin_data(struct twin *twin)
 	if (stored >= 0.5)
 		twin_set_text(twin, "read.cache", "cold");
 	twin_path(twin);
-	if (!twin_is_set(twin, "augment.size"))
+	if (!twin_is_set(twin, "augment.size") && !twin_is_set(twin, "sample.kind"))
 		twin_assume(twin, "augment.size",
 			"224 pixels, as most picture models take; no source tells it");
 }
@@ -456,8 +525,9 @@ static void twin_overhead_sample(struct twin *twin)
 {
 	const char *why;
 	const double cpu = twin_loader_cpu(twin->file, &why);
-	const double decode = twin_known(twin->file, FINDING_CPU_DECODE);
-	const double augment = twin_or_zero(twin_known(twin->file, FINDING_CPU_AUGMENT));
+	const bool null = twin_is_set(twin, "codec.name") || twin_is_set(twin, "sample.kind");
+	const double decode = null ? 0 : twin_known(twin->file, FINDING_CPU_DECODE);
+	const double augment = null ? 0 : twin_or_zero(twin_known(twin->file, FINDING_CPU_AUGMENT));
 	const double per_batch = twin_or_zero(twin_known(twin->file, FINDING_CPU_COLLATE)) +
 				 twin_or_zero(twin_known(twin->file, FINDING_CPU_TRANSFER));
 	const double own = twin->own_cpu;

@@ -23,6 +23,9 @@ struct twin_hints {
 	bool setting; /* the twin's keys are those of a result already, but for its data where it was a user's folder */
 };
 
+/* The batch by the throughput and the time between batches, where no source tells it. */
+void twin_guess_batch(struct findings *findings);
+
 /* Sets the keys of file->twin that are not set yet from file->observed, what emulates the node, and what is assumed. */
 int twin_derive(struct case_file *file, const struct twin_hints *hints, struct error *err);
 

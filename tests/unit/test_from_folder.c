@@ -331,6 +331,29 @@ static void what_is_no_data_set_is_refused(void **state)
 	assert_int_equal(unlink(fixture_path("none/pipe", path)), 0);
 }
 
+/* Texts are samples, and a large array holds many. */
+static void files_that_are_no_pictures_are_told_by_their_names(void **state)
+{
+	enum { ARRAY = 1 << 20 };
+	(void)state;
+	make_folder("texts");
+	fixture_write("texts/a.txt", "one", 3);
+	fixture_write("texts/b.txt", "seven b", 7);
+	fixture_write("texts/log.xyz", "x", 1);
+	assert_int_equal(look("texts", &patient), 0);
+	assert_int_equal(findings.data, DATA_SAMPLES);
+	assert_float_equal(value(FINDING_FILES), 2, 0);
+	assert_float_equal(value(FINDING_FILE_BYTES), 5, 0);
+	make_folder("arrays");
+	char *const zeros = calloc(1, ARRAY);
+	assert_non_null(zeros);
+	fixture_write("arrays/train.bin", zeros, ARRAY);
+	free(zeros);
+	assert_int_equal(look("arrays", &patient), 0);
+	assert_int_equal(findings.data, DATA_ARRAYS);
+	assert_int_equal(findings.known[FINDING_FILES].how, FINDING_UNKNOWN);
+}
+
 /* ---- samples ----------------------------------------------------------------------------------- */
 
 /* Folders of uneven size and depth: folder i has i files, and every third lies below the one before. */
@@ -491,6 +514,7 @@ int main(void)
 		cmocka_unit_test(paths_that_multiply_come_to_an_end),
 		cmocka_unit_test(what_may_not_be_read_is_counted),
 		cmocka_unit_test(what_is_no_data_set_is_refused),
+		cmocka_unit_test(files_that_are_no_pictures_are_told_by_their_names),
 		cmocka_unit_test(estimates_are_without_bias),
 		cmocka_unit_test(a_sample_stands_for_all),
 		cmocka_unit_test(a_folder_too_large_for_that_is_said_to_be),

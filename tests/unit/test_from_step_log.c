@@ -272,6 +272,30 @@ static void test_moments_and_waits(void **state)
 	buffer_release(&text);
 }
 
+/* A column of samples tells the batch, whether each row has its step's or all so far, and an epoch's
+ * last batch may be smaller. */
+static void test_samples_of_steps(void **state)
+{
+	static const double means[] = {8, 8, 7.5};
+	(void)state;
+	for (size_t kind = 0; kind < COUNT(means); kind++) {
+		struct buffer text = {0};
+		struct findings findings;
+		struct error err;
+		buffer_text(&text, "step,wall_time,samples,data_time_ms\n");
+		for (int i = 0; i < 41; i++)
+			buffer_format(&text, "%d,%.6f,%d,5.0\n", i, 1795675981 + 0.025 * i,
+				kind == 1                 ? 8 * (i + 1)
+				: kind == 2 && i % 4 == 0 ? 6
+							  : 8);
+		assert_int_equal(log_of_text(&findings, text.data, &err), 0);
+		log_expect(&findings, FINDING_BATCH_SIZE, 8, FINDING_DERIVED);
+		expect_near(findings.known[FINDING_THROUGHPUT].value, means[kind] / 0.025, 1);
+		findings_close(&findings);
+		buffer_release(&text);
+	}
+}
+
 static void test_moments_alone(void **state)
 {
 	static const struct {
@@ -598,6 +622,7 @@ int main(void)
 		cmocka_unit_test(test_rival_columns),
 		cmocka_unit_test(test_moments_tell),
 		cmocka_unit_test(test_moments_and_waits),
+		cmocka_unit_test(test_samples_of_steps),
 		cmocka_unit_test(test_moments_alone),
 		cmocka_unit_test(test_other_tables),
 		cmocka_unit_test(test_no_logs),

@@ -340,6 +340,60 @@ static void keys_follow_from_what_is_known(void **state)
 	case_release(&file);
 }
 
+/* No picture is decoded for a job of tokens or of texts. */
+static void data_that_are_no_pictures_have_no_decoder(void **state)
+{
+	(void)state;
+	struct case_file file;
+	case_open(&file);
+	file.observed.data = DATA_ARRAYS;
+	derive(&file, NAN);
+	assert_string_equal(value_of(&file, "sample.kind"), "tokens");
+	assert_string_equal(value_of(&file, "dataset.recipe"), "tokens");
+	assert_non_null(case_why_assumed(&file, KEY_TOKENS_LENGTH));
+	case_release(&file);
+	case_open(&file);
+	file.observed.data = DATA_SAMPLES;
+	know(&file, FINDING_FILE_BYTES, 7500);
+	know(&file, FINDING_CPU_SAMPLE, 2e6);
+	derive(&file, NAN);
+	assert_string_equal(value_of(&file, "codec.name"), "null");
+	assert_string_equal(value_of(&file, "dataset.format"), "raw");
+	assert_string_equal(value_of(&file, "dataset.width"), "50");
+	assert_string_equal(value_of(&file, "overhead.sample"), "2ms");
+	case_release(&file);
+	/* Shards: what their loader was seen to do tells. */
+	for (int decodes = 0; decodes < 2; decodes++) {
+		case_open(&file);
+		file.observed.data = DATA_SHARDS;
+		know(&file, FINDING_CPU_SAMPLE, 2e6);
+		know(&file, FINDING_CPU_DECODE, decodes ? 1e6 : 1e4);
+		derive(&file, NAN);
+		assert_string_equal(value_of(&file, "codec.name"), decodes ? "" : "null");
+		case_release(&file);
+	}
+}
+
+/* Nobody says the batch, but rate and period do. */
+static void a_batch_follows_from_rate_and_period(void **state)
+{
+	static const struct {
+		double rate, batch;
+	} cases[] = {{330, 16}, {280, 14}, {3, 64}}; /* the last: less than a sample; the default */
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct case_file file;
+		case_open(&file);
+		know(&file, FINDING_THROUGHPUT, cases[i].rate);
+		know(&file, FINDING_STEP_PERIOD, 50e6);
+		twin_guess_batch(&file.observed);
+		derive(&file, NAN);
+		assert_float_equal(config_real(&file.twin, KEY_BATCH_SIZE), cases[i].batch, 0);
+		assert_non_null(case_why_assumed(&file, KEY_BATCH_SIZE));
+		case_release(&file);
+	}
+}
+
 static void what_nobody_knows_is_assumed_and_said(void **state)
 {
 	(void)state;
@@ -532,6 +586,8 @@ int main(void)
 		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
 		cmocka_unit_test(hostile_documents_are_refused_or_read),
 		cmocka_unit_test(keys_follow_from_what_is_known),
+		cmocka_unit_test(data_that_are_no_pictures_have_no_decoder),
+		cmocka_unit_test(a_batch_follows_from_rate_and_period),
 		cmocka_unit_test(what_nobody_knows_is_assumed_and_said),
 		cmocka_unit_test(a_key_that_is_set_stays),
 		cmocka_unit_test(a_trainer_that_loads_for_itself_takes_turns),
