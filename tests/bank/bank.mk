@@ -26,3 +26,9 @@ bank-ranks:
 	@.ci/setup build bank
 	@$(MAKE) --no-print-directory all real-tools
 	tests/bank/ranks.py $(B)/mlbench $(B)/real $(BANK)
+# Real jobs (PyTorch and others) whose truth stands in their own files: what observe, fit and the twin make of them.  Some need root;
+# python = venv ones need `make jobs-venv`.  BANK="--half held --seed 37", BANK="--jobs flock", BANK=--truth pass options on.
+bank-jobs:
+	@.ci/setup build bank
+	@$(MAKE) --no-print-directory all
+	tests/jobs/bank/score.py $(B)/mlbench $(BANK)

@@ -13,46 +13,20 @@ turn is stopped (SIGSTOP). Told are
 What the job's owner knows and no source tells is given to `fit`: the batch size, and the size that pictures are cropped to.
 Needs root for the jobs with a mount or a quota, and Debian's PyTorch; exits 77 without."""
 import argparse
-import contextlib
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "jobs"))
-from running import SHARES, Cannot, Running, group, group_root, join, make_data, need_torch, write  # noqa: E402
+from running import Cannot, Running, first_in_line, join, make_data, need_torch  # noqa: E402
 from twelve import ALL, JOBS, twin_change  # noqa: E402
+from twin import FAILED, keys_of, run, run_twin  # noqa: E402
 
-FAILED = float("nan")
 SETTLED_S = 0.7
-
-
-def run(words, log, statuses=(0,), cwd=None, enter=None):
-    """Its standard output; None where it failed, with its last words in the log."""
-    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, preexec_fn=enter)
-    with open(log, "a") as file:
-        file.write("$ %s\n%s\n%s(exit status %d)\n" % (" ".join(words), done.stdout[-200000:], done.stderr[-4000:], done.returncode))
-    if done.returncode not in statuses:
-        print("  %s: exit status %d: %s" % (" ".join(words[:2]), done.returncode, done.stderr.strip()[-200:]), flush=True)
-        return None
-    return done.stdout
-
-
-@contextlib.contextmanager
-def first_in_line():
-    """Who else runs on the node gets what the jobs and their twins leave, where groups can be made: other work comes and goes."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(Cannot):
-            before = group_root("cpu", 1)
-            folder = stack.enter_context(group("cpu", 1))[0]
-            write(os.path.join(folder, "cpu.shares"), str(SHARES))
-            join([folder])
-            stack.callback(join, [before])
-        yield
 
 
 class Trial:
@@ -110,32 +84,10 @@ class Trial:
             sources.pop()
         return None
 
-    @staticmethod
-    def keys_of(case):
-        """{"decode.workers": "2"}, and what stands under [reported]."""
-        keys, reported, section = {}, {}, ""
-        for line in open(case):
-            line = line.strip()
-            if line.startswith("["):
-                section = line[1:-1]
-            elif "=" in line and not line.startswith("#"):
-                name, value = (word.strip() for word in line.split("=", 1))
-                (reported if section == "reported" else keys)[name if section == "reported" else section + "." + name] = value
-        return keys, reported
-
     def run_twin(self, case, sets, job, label):
         """Its rate, and what its diagnosis names; where the job runs, which pauses."""
-        out = os.path.join(self.work, label)
-        words = [self.options.program, "run", case, "--json", "--quiet", "--out", out, "--set", "measure.repeats=1"]
-        for key, value in sets.items():
-            words += ["--set", "%s=%s" % (key, value)]
-        subprocess.run(["rm", "-rf", out], check=True)
-        text = run(words, self.log, (0, 3), self.scratch, lambda: join(job.inside))
-        if not text:
-            return FAILED, None
-        point = json.loads(text)["points"][0]
-        verdict = point.get("verdict") or {}
-        return (point.get("throughput") or {}).get("median") or FAILED, "%s/%s" % (verdict.get("stage"), verdict.get("resource"))
+        words = ["--set", "measure.repeats=1", *[word for key, value in sets.items() for word in ("--set", "%s=%s" % (key, value))]]
+        return run_twin([self.options.program, "run", case, *words], os.path.join(self.work, label), self.log, self.scratch, lambda: join(job.inside))
 
     def row_of(self):
         name, row = self.name, self.row
@@ -155,7 +107,7 @@ class Trial:
         """The job, its twin, and both after the change, one after another and then backwards, and so on: what drifts with time
         meets all of them.  A change is told by what stood next to each other."""
         row, name = self.row, self.name
-        keys, reported = self.keys_of(case)
+        keys, reported = keys_of(case)
         stands_in = {key: value for key, value in reported.items() if key.startswith("inject.")}
         sets = {} if job.latency_us and not changed.latency_us else dict(stands_in)
         sets.update(twin_change(name, keys))

@@ -43,13 +43,15 @@ def make_data(name: str, folder: str) -> str:
 
 
 def build_tools(folder: str) -> None:
-    """The FUSE server of the bank."""
-    if not os.path.exists(os.path.join(folder, "slowfs")):
-        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True)
-        if flags.returncode:
-            raise Cannot("libfuse3-dev is not installed")
-        subprocess.run(["gcc", "-O1", "-w", os.path.join(HERE, "..", "bank", "real", "slowfs.c"), "-o", os.path.join(folder, "slowfs"),
-                        *flags.stdout.split(), "-lpthread", "-lm"], check=True)
+    """The FUSE server of the bank, and what computes beside a job."""
+    for name, libraries in (("hog", []), ("slowfs", ["fuse3"])):
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", *libraries], capture_output=True, text=True)
+            if libraries and flags.returncode:
+                raise Cannot("libfuse3-dev is not installed")
+            subprocess.run(["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-w", os.path.join(HERE, "..", "bank", "real", name + ".c"), "-o", path,
+                            *flags.stdout.split(), "-lpthread", "-lm"], check=True)
 
 
 def join(folders: List[str]) -> None:
@@ -59,7 +61,98 @@ def join(folders: List[str]) -> None:
             file.write(str(os.getpid()))
 
 
-class Running:
+@contextlib.contextmanager
+def first_in_line() -> Iterator[None]:
+    """Who else runs on the node gets what the jobs and their twins leave, where groups can be made: other work comes and goes."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(Cannot):
+            before = group_root("cpu", 1)
+            folder = stack.enter_context(group("cpu", 1))[0]
+            write(os.path.join(folder, "cpu.shares"), str(SHARES))
+            join([folder])
+            stack.callback(join, [before])
+        yield
+
+
+class Started:
+    """A job that runs: its process and all below it, and the log of its batches."""
+
+    name = ""
+    log = ""
+    process: Optional[subprocess.Popen] = None
+
+    @property
+    def pid(self) -> int:
+        assert self.process
+        return self.process.pid
+
+    def processes(self) -> List[int]:
+        """The first one (the trainer, or a launcher), then all below it."""
+        found = [self.pid]
+        for pid in found:  # grows meanwhile
+            with contextlib.suppress(OSError):
+                for task in os.listdir("/proc/%d/task" % pid):
+                    with open("/proc/%d/task/%s/children" % (pid, task)) as file:
+                        found += [int(word) for word in file.read().split()]
+        return found
+
+    def signal(self, number: int) -> None:
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def pause(self) -> None:
+        self.signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def cpu_seconds(self) -> Tuple[float, float]:
+        """Of the trainer, and of all processes below it, so far."""
+        seconds = []
+        for pid in self.processes():
+            with contextlib.suppress(OSError), open("/proc/%d/stat" % pid) as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+                seconds.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+        return seconds[0], sum(seconds[1:])
+
+    def end(self) -> None:
+        assert self.process
+        self.go_on()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+
+    def last_words(self) -> str:
+        assert self.process
+        return self.process.communicate()[1][-300:]
+
+    def rows(self) -> List[Tuple[float, int]]:
+        if not os.path.exists(self.log):
+            return []
+        with open(self.log) as file:
+            cells = [line.split(",") for line in file.read().split("\n")[1:-1]]
+        return [(float(c[1]), int(c[2])) for c in cells]
+
+    def await_batches(self, count: int) -> None:
+        until = time.monotonic() + STARTS_S
+        while len(self.rows()) < count:
+            if self.process and self.process.poll() is not None:
+                raise RuntimeError("%s ended: %s" % (self.name, self.last_words()))
+            if time.monotonic() > until:
+                raise RuntimeError("%s: no %d batches within %.0f s" % (self.name, count, STARTS_S))
+            time.sleep(0.1)
+
+    def rate(self, begun: float, ended: float) -> float:
+        """Of whole batches between two times."""
+        rows = [row for row in self.rows() if begun <= row[0] <= ended]
+        return sum(row[1] for row in rows[1:]) / (rows[-1][0] - rows[0][0]) if len(rows) > 2 else float("nan")
+
+
+class Running(Started):
     def __init__(self, name: str, scratch: str, changed: bool = False):
         self.name, self.scratch, self.job = name, scratch, ALL[name]
         self.arguments: Dict[str, Any] = dict(self.job.job)
@@ -70,7 +163,6 @@ class Running:
             else:
                 self.arguments[key] = value
         self.stack = contextlib.ExitStack()
-        self.process: Optional[subprocess.Popen] = None
         self.inside: List[str] = []  # its control groups, for as long as it runs
 
     @contextlib.contextmanager
@@ -111,69 +203,3 @@ class Running:
 
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=lambda: join(inside),
                                         text=True)
-
-    @property
-    def pid(self) -> int:
-        assert self.process
-        return self.process.pid
-
-    def processes(self) -> List[int]:
-        """The trainer first, then all below it."""
-        found = [self.pid]
-        for pid in found:  # grows meanwhile
-            with contextlib.suppress(OSError):
-                for task in os.listdir("/proc/%d/task" % pid):
-                    with open("/proc/%d/task/%s/children" % (pid, task)) as file:
-                        found += [int(word) for word in file.read().split()]
-        return found
-
-    def signal(self, number: int) -> None:
-        for pid in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-    def pause(self) -> None:
-        self.signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        self.signal(signal.SIGCONT)
-
-    def cpu_seconds(self) -> Tuple[float, float]:
-        """Of the trainer, and of all processes below it, so far."""
-        seconds = []
-        for pid in self.processes():
-            with contextlib.suppress(OSError), open("/proc/%d/stat" % pid) as file:
-                fields = file.read().rsplit(")", 1)[1].split()
-                seconds.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
-        return seconds[0], sum(seconds[1:])
-
-    def end(self) -> None:
-        assert self.process
-        self.go_on()
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.communicate()
-
-    def rows(self) -> List[Tuple[float, int]]:
-        if not os.path.exists(self.log):
-            return []
-        with open(self.log) as file:
-            cells = [line.split(",") for line in file.read().split("\n")[1:-1]]
-        return [(float(c[1]), int(c[2])) for c in cells]
-
-    def await_batches(self, count: int) -> None:
-        until = time.monotonic() + STARTS_S
-        while len(self.rows()) < count:
-            if self.process and self.process.poll() is not None:
-                raise RuntimeError("%s ended: %s" % (self.name, self.process.communicate()[1][-300:]))
-            if time.monotonic() > until:
-                raise RuntimeError("%s: no %d batches within %.0f s" % (self.name, count, STARTS_S))
-            time.sleep(0.1)
-
-    def rate(self, begun: float, ended: float) -> float:
-        """Of whole batches between two times."""
-        rows = [row for row in self.rows() if begun <= row[0] <= ended]
-        return sum(row[1] for row in rows[1:]) / (rows[-1][0] - rows[0][0]) if len(rows) > 2 else float("nan")

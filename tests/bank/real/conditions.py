@@ -7,6 +7,7 @@ What the machine lacks is a Cannot with the reason.  What a killed bank left beh
 import contextlib
 import ctypes
 import glob
+import itertools
 import os
 import random
 import re
@@ -163,7 +164,9 @@ def write(path: str, text: str) -> None:
 @contextlib.contextmanager
 def group(controller: str, version: int, children: int = 0) -> Iterator[List[str]]:
     """A group and as many below it, one in another: their folders, the outermost first."""
-    path = os.path.join(group_root(controller, version), PREFIX + str(os.getpid()))
+    above = group_root(controller, version)
+    names = (PREFIX + str(os.getpid()) + ("-%d" % number if number else "") for number in itertools.count())
+    path = next(path for path in (os.path.join(above, name) for name in names) if not os.path.exists(path))
     made: List[str] = []
     try:
         for _ in range(1 + children):
@@ -231,7 +234,7 @@ def sweep_leftovers(folder: Optional[str] = None) -> None:
         if found and gone(found.group(1)):
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
     for root, folders, _ in os.walk("/sys/fs/cgroup"):
-        for name in [n for n in folders if re.fullmatch(re.escape(PREFIX) + r"\d+", n) and gone(n[len(PREFIX):])]:
+        for name in [n for n in folders if re.fullmatch(re.escape(PREFIX) + r"\d+(-\d+)?", n) and gone(n[len(PREFIX):].split("-")[0])]:
             remove_group(os.path.join(root, name))
             folders.remove(name)
     for name in os.listdir("/run/netns") if os.path.isdir("/run/netns") else []:

@@ -4,7 +4,7 @@
 #: half = open
 #: needs = torch torchvision PIL
 #: data = photos
-#: options = --workers 1 --step-ms 60
+#: options = --workers 1 --step-ms 5
 #: relieved = --workers 2
 #: fix = --workers 2
 #: fix_twin = decode.workers=2 prefetch.depth=4
