@@ -964,6 +964,7 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 	m->pool_bytes = r->plan.pool_bytes;
 	(void)snprintf(m->engine, sizeof m->engine, "%s", r->source->ops->name);
 	m->dataset_samples = r->dataset->count;
+	m->batch_bytes = r->plan.batch_bytes;
 	m->storage_files = r->dataset->files;
 	m->storage_bytes = r->dataset->stored_bytes;
 	m->file_bytes_mean = (double)r->dataset->total_bytes / (double)r->dataset->count;

@@ -4,8 +4,6 @@
  * memory do not contain it, as those of another job on the node would not. */
 #include "pipelines/injection.h"
 
-#include "pipelines/overhead.h"
-
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/base/program.h"
@@ -139,10 +137,12 @@ int injection_open(struct injection *in, const struct config *config, struct err
 		.step_launch_ns = (uint64_t)config_integer(config, KEY_INJECT_STEP_LAUNCH),
 		.span = active_span_of(config),
 	};
-	in->decode_active = in->decode_factor > 1 || in->decode_wait_ns > 0 ||
-			    in->slow_worker > 1 || in->lock_share > 0 ||
-			    overhead_of(config).locked_ns > 0 ||
-			    (in->slow_share > 0 && in->slow_factor > 1) || in->leak_per_s > 0;
+	in->decode_active =
+		in->decode_factor > 1 || in->decode_wait_ns > 0 || in->slow_worker > 1 ||
+		in->lock_share > 0 ||
+		config_real(config, KEY_OVERHEAD_SAMPLE) * config_real(config, KEY_OVERHEAD_LOCK) >
+			0 ||
+		(in->slow_share > 0 && in->slow_factor > 1) || in->leak_per_s > 0;
 	const int code = timed_lock_open(&in->lock, TIMED_LOCK_LONG);
 	if (code)
 		return error_set_errno(err, -code, "cannot make a lock");

@@ -371,9 +371,17 @@ static int open_source(struct run *run, struct error *err)
 	return 0;
 }
 
+static struct overhead_facts run_overhead_facts(const struct run *run)
+{
+	return (struct overhead_facts){.batch_bytes = run->plan.batch_bytes,
+		.samples = run->dataset->count,
+		.step_null = run->plan.facts.step_null};
+}
+
 int run_open_loader(struct run *run, struct error *err)
 {
-	run->overhead = overhead_of(run->config);
+	const struct overhead_facts facts = run_overhead_facts(run);
+	run->overhead = overhead_of(run->config, &facts);
 	int code = open_pools(run, err);
 	if (!code)
 		code = open_exchange(run, err);
@@ -395,7 +403,8 @@ static int open_run(struct run *run, struct error *err)
 	if (code)
 		return code;
 	injection_announce(run->config, run->m);
-	overhead_announce(run->config, run->m);
+	const struct overhead_facts facts = run_overhead_facts(run);
+	overhead_announce(run->config, &facts, run->m);
 	/* The processes of inject.cpu_hog and memory_hog are forked while no thread of ours runs. */
 	run->injection_is_open = true;
 	code = injection_open(&run->injection, run->config, err);

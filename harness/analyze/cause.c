@@ -469,6 +469,29 @@ static bool cause_slowed(
 		stage->name, alone / stage->capacity, busy);
 }
 
+static const double HANDOVER_MOSTLY = 0.5; /* of what is declared to be other than that */
+
+/* Share of the working time of its threads in which they hand batches over, as declared; 0: none. */
+static double handover_share(const struct evidence_base *base, const struct stage_summary *stage)
+{
+	const double batches = base->point->median / fmax(base->facts->batch_size, 1);
+	const double working = stage->busy * stage->workers;
+	const double share = base->facts->handover_ns * 1e-9 * batches / working;
+	return share > 0 ? fmin(share, 1) : 0;
+}
+
+/* The workers serialise more than they make. */
+static bool decode_handover(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double share = handover_share(base, stage);
+	if (share < HANDOVER_MOSTLY || stage->cpu < CPU_LIKELY)
+		return false;
+	return cause_is(out, "hand-over", certainty_above(share, HANDOVER_MOSTLY),
+		"the workers spend %.0f %% of their working time handing batches over to the step (objects and bytes that they serialise)",
+		share * 100);
+}
+
 /* The working time is spent on a CPU: computing of the step, copying of the upload. */
 bool cause_on_cpu(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
@@ -615,8 +638,8 @@ static bool decode_on_cpu(
 }
 
 static cause_rule *const cause_rules_decode[] = {decode_imbalance, cause_unknown_split, decode_lock,
-	cause_no_core, decode_lock_unseen, decode_waits, cause_slowed, decode_on_cpu,
-	cause_unexplained, NULL};
+	cause_no_core, decode_lock_unseen, decode_waits, cause_slowed, decode_handover,
+	decode_on_cpu, cause_unexplained, NULL};
 
 /* --- devices that train together -------------------------------------------------------------- */
 
@@ -844,6 +867,11 @@ static bool step_launch(
 	const bool agree = isnan(by_host) || by_host >= HOST_BOUND / 2;
 	const bool told = !isnan(thread_shares_of(base, stage->name).queued);
 	const double certainty = agree ? certainty_above(host, HOST_BOUND) : 0.5;
+	const double handover = handover_share(base, stage);
+	if (!base->point->facts.step_null && handover >= HANDOVER_MOSTLY * host)
+		return cause_is(out, "hand-over", told ? certainty : fmin(certainty, LAUNCH_UNTOLD),
+			"the step's thread takes batches over from the workers for %.0f %% of the step time (objects and bytes that it deserialises), before the device begins",
+			fmin(handover, host) * 100);
 	return cause_is(out, "launch", told ? certainty : fmin(certainty, LAUNCH_UNTOLD),
 		"the step's thread %s %.0f %% of the step time before the device begins%s",
 		told ? "works" : "takes", host * 100,

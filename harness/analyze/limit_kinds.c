@@ -13,6 +13,7 @@
 #define EXTERNAL "other processes"
 #define UNKNOWN "an unknown cause"
 #define DEPTH "the queue depth"
+#define HANDOVER "handing batches from the workers to the step"
 
 const struct limit_kind limit_kinds[] = {
 	{STAGE_READ_NAME, "latency", "the latency of each request"},
@@ -40,6 +41,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_DECODE_NAME, "lock", "lock contention"},
 	{STAGE_DECODE_NAME, "wait", "waiting off the CPU"},
 	{STAGE_DECODE_NAME, "imbalance", "one straggler worker"},
+	{STAGE_DECODE_NAME, "hand-over", HANDOVER},
 	{STAGE_DECODE_NAME, "startup", "workers that start anew with each epoch"},
 	{STAGE_DECODE_NAME, "cores", CORES},
 	{STAGE_DECODE_NAME, "quota", QUOTA},
@@ -55,6 +57,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_UPLOAD_NAME, "unknown", UNKNOWN},
 	{STAGE_STEP_NAME, "compute", "its compute time"},
 	{STAGE_STEP_NAME, "launch", "launch overhead on the host"},
+	{STAGE_STEP_NAME, "hand-over", HANDOVER},
 	{STAGE_STEP_NAME, "copy", "copying its batch"},
 	{STAGE_STEP_NAME, "throttled", "throttled device clocks"},
 	{STAGE_STEP_NAME, "imbalance", "one straggler device"},

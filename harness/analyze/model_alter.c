@@ -327,6 +327,46 @@ static int scale_step(const struct change *c, double ratio)
 	return add_to_cost(c, COST_STEP_DEVICE, more);
 }
 
+/* Declared CPU time is the same on a core that others slow down, and the replay slows down all of it: less by as much as
+ * it does where the model is calibrated. */
+static int add_overhead(const struct change *c, enum replay_cost cost, double more_ns)
+{
+	const struct model *model = c->model;
+	const double others = fmax(model->calibrated_cores, 1) - 1;
+	return add_to_cost(c, cost, more_ns / (1 + model->replay.contention * others));
+}
+
+/* batch.size and the keys of what is declared for a batch are one change: the first one that differs does it all. */
+static int turn_declared(const struct change *c)
+{
+	static const enum key_id together[] = {KEY_BATCH_SIZE, KEY_OVERHEAD_BATCH,
+		KEY_OVERHEAD_STEP, KEY_OVERHEAD_OBJECTS, KEY_OVERHEAD_OBJECT,
+		KEY_OVERHEAD_BANDWIDTH, KEY_OVERHEAD_INDEX};
+	for (size_t i = 0; together[i] != c->key; i++)
+		if (!change_keeps(c, together[i]))
+			return 0;
+	const double worker_ns =
+		model_declared(c->model, c->to, false) - model_declared(c->model, c->from, false);
+	const double step_ns =
+		model_declared(c->model, c->to, true) - model_declared(c->model, c->from, true);
+	const int code = worker_ns != 0 ? add_overhead(c, COST_DECODE_BATCH, worker_ns) : 0;
+	return code || step_ns == 0 ? code : add_overhead(c, COST_STEP_HOST, step_ns);
+}
+
+/* Of an older result nobody knows how large its batches were, or how many samples the data set had. */
+static int turn_declared_by_size(const struct change *c)
+{
+	const bool known = c->key == KEY_OVERHEAD_INDEX ? c->model->samples < UINT32_MAX
+							: c->model->made_bytes > 0;
+	if (!known)
+		return error_set(c->err, -ENOTSUP,
+			"overhead.%s: this result does not say how %s: measure it again",
+			config_keys[c->key].name,
+			c->key == KEY_OVERHEAD_INDEX ? "many samples the data set has"
+						     : "large its batches are");
+	return turn_declared(c);
+}
+
 static int turn_batch(const struct change *c)
 {
 	struct model *model = c->model;
@@ -338,6 +378,9 @@ static int turn_batch(const struct change *c)
 	if (change_evaluates_by_steps(c))
 		model->replay.scale[COST_EVALUATE_STEP] /= ratio;
 	change_count_distance(c);
+	const int declared = turn_declared(c);
+	if (declared)
+		return declared;
 	if (!model->facts.step_on_cores && config_step_time_is_fixed(c->to))
 		model_note(model,
 			"step.time is one duration, so that a batch of any size is assumed to take "
@@ -548,20 +591,6 @@ static int turn_addition(const struct change *c)
 	return add_to_cost(c, c->first, change_after(c) - change_before(c));
 }
 
-/* Declared CPU time is the same on a core that others slow down, and the replay slows down all of it: less by as much as
- * it does where the model is calibrated. */
-static int add_overhead(const struct change *c, enum replay_cost cost, double more_ns)
-{
-	const struct model *model = c->model;
-	const double others = fmax(model->calibrated_cores, 1) - 1;
-	return add_to_cost(c, cost, more_ns / (1 + model->replay.contention * others));
-}
-
-static int turn_overhead_of_batch(const struct change *c)
-{
-	return add_overhead(c, c->first, change_after(c) - change_before(c));
-}
-
 /* A part of it is under the lock.  Either key does it for both. */
 static int turn_overhead(const struct change *c)
 {
@@ -612,8 +641,12 @@ static const struct turned {
 	{.key = KEY_EVALUATE_SAMPLES, .turn = turn_evaluated_samples},
 	{.key = KEY_OVERHEAD_SAMPLE, .turn = turn_overhead},
 	{.key = KEY_OVERHEAD_LOCK, .turn = turn_overhead},
-	{KEY_OVERHEAD_BATCH, turn_overhead_of_batch, COST_DECODE_BATCH, COST_DECODE_BATCH},
-	{KEY_OVERHEAD_STEP, turn_overhead_of_batch, COST_STEP_HOST, COST_STEP_HOST},
+	{.key = KEY_OVERHEAD_BATCH, .turn = turn_declared},
+	{.key = KEY_OVERHEAD_STEP, .turn = turn_declared},
+	{.key = KEY_OVERHEAD_OBJECTS, .turn = turn_declared},
+	{.key = KEY_OVERHEAD_OBJECT, .turn = turn_declared},
+	{.key = KEY_OVERHEAD_BANDWIDTH, .turn = turn_declared_by_size},
+	{.key = KEY_OVERHEAD_INDEX, .turn = turn_declared_by_size},
 	{KEY_INJECT_READ_FACTOR, turn_factor, COST_READ_LATENCY, COST_READ_DEVICE},
 	{KEY_INJECT_DECODE_FACTOR, turn_factor, COST_DECODE_CPU, COST_DECODE_LOCK},
 	{KEY_INJECT_DECODE_WAIT, turn_addition, COST_DECODE_WAIT, COST_DECODE_WAIT},

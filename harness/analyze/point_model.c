@@ -69,12 +69,25 @@ void model_shape(
 	pipeline_shape_of(config, &facts, shape);
 }
 
+double model_declared(const struct model *model, const struct config *config, bool by_step)
+{
+	const struct declared_batch declared = declared_batch_of(config);
+	const double bytes = model->made_bytes * config_real(config, KEY_BATCH_SIZE);
+	const double handover_ns = declared.objects_ns + declared.ns_of_byte * bytes;
+	if (!by_step)
+		return config_real(config, KEY_OVERHEAD_BATCH) + handover_ns;
+	return config_real(config, KEY_OVERHEAD_STEP) +
+	       declared.ns_of_sample * (double)model->samples +
+	       (model->facts.step_null ? 0 : handover_ns);
+}
+
 static void take_facts(struct model *model, const struct model_source *source)
 {
 	const struct measurement *m = source->repeats[0];
 	/* Results that do not say how many samples there were: enough for any batch. */
 	model->samples = m->dataset_samples > 0 ? m->dataset_samples : UINT32_MAX;
 	model->sample_bytes = m->file_bytes_mean;
+	model->made_bytes = (double)m->batch_bytes / config_real(source->config, KEY_BATCH_SIZE);
 	model->facts = m->facts;
 	model->step_time = m->facts.step_emulated ? source->step_time : NULL;
 	model->exchange_time = m->facts.step_emulated ? source->exchange_time : NULL;
@@ -436,11 +449,12 @@ static int take_costs(struct model *model, const struct model_source *source)
 			*startup = (float)model->replay.shape.startup_ns;
 		code = startup ? 0 : -ENOMEM;
 	}
-	if (!code && config_integer(source->config, KEY_OVERHEAD_BATCH) > 0) {
+	const double declared_ns = model_declared(model, source->config, false);
+	if (!code && declared_ns > 0) {
 		/* As of a core alone: CPU time that is declared is the same on a core that others slow down. */
 		float *const batch = series_extend(&series[COST_DECODE_BATCH], 1);
 		if (batch)
-			*batch = (float)(config_real(source->config, KEY_OVERHEAD_BATCH) /
+			*batch = (float)(declared_ns /
 					 slowed_in(model, source->repeats[0], STAGE_DECODE));
 		code = batch ? 0 : -ENOMEM;
 	}

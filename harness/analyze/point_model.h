@@ -111,6 +111,7 @@ struct model {
 	model_exchange_time *exchange_time;
 	uint64_t samples;    /* of the data set */
 	double sample_bytes; /* of each, mean */
+	double made_bytes;   /* of each in its batch; 0: not known */
 	struct workload_facts facts;
 	double samples_per_batch;
 	size_t needed;     /* items, where fewer were recorded; 0: they are enough */
@@ -155,6 +156,9 @@ struct model {
 /* -ENODATA: no service times were recorded, or too few (err: how many there are and how many are
  * needed). */
 int model_open(struct model *model, const struct model_source *source, struct error *err);
+
+/* ns of CPU time that the configuration declares for a batch: of the worker that completes it, or of the step's thread. */
+double model_declared(const struct model *model, const struct config *config, bool by_step);
 
 /* What all operating points tell about the store, for repetitions that need not be the source's.
  * source: NULL: there is none. */

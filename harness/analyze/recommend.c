@@ -132,6 +132,7 @@ static const struct turn turns[] = {
 	{STAGE_READ_NAME, "cpu", KEY_DECODE_WORKERS, 2, NULL},
 	{STAGE_DECODE_NAME, "cpu", KEY_DECODE_WORKERS, 2, NULL},
 	{STAGE_DECODE_NAME, "cpu", KEY_DECODE_WORKERS, 4, NULL},
+	{STAGE_DECODE_NAME, "hand-over", KEY_DECODE_WORKERS, 2, NULL},
 	{STAGE_DECODE_NAME, "unknown", KEY_DECODE_WORKERS, 2, NULL},
 	{STAGE_DECODE_NAME, "wait", KEY_DECODE_WORKERS, 2, NULL},
 	{STAGE_DECODE_NAME, "wait", KEY_DECODE_WORKERS, 4, NULL},
@@ -561,6 +562,9 @@ int recommend(const struct recommend_start *start, struct diagnosis *out, struct
 
 /* --- advice in words -------------------------------------------------------------------------- */
 
+#define HAND_OVER_LESS \
+	"hand over fewer and larger objects: collate each batch into one tensor a field in the worker, in shared memory, and copy it no further"
+
 /* What helps where no setting does, by the replay. */
 static const struct {
 	const char *stage, *resource;
@@ -621,6 +625,7 @@ static const struct {
 	{STAGE_DECODE_NAME, "startup", false,
 		"keep the workers from epoch to epoch (decode.persistent = on), or make epochs "
 		"longer"},
+	{STAGE_DECODE_NAME, "hand-over", true, HAND_OVER_LESS},
 	{STAGE_DECODE_NAME, "external", false,
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
 		"cpuset)"},
@@ -630,6 +635,7 @@ static const struct {
 	{STAGE_STEP_NAME, "launch", true,
 		"no setting helps (predicted): use larger batches (batch.size), fewer and larger "
 		"kernels, or launch several at once (graphs)"},
+	{STAGE_STEP_NAME, "hand-over", true, HAND_OVER_LESS},
 	{STAGE_STEP_NAME, "external", false,
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
 		"cpuset)"},

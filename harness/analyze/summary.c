@@ -391,6 +391,8 @@ static void merge_scalars(
 			memcpy(out->read_pages, m->read_pages, sizeof out->read_pages);
 		out->data_bytes =
 			fmax(out->data_bytes, (double)m->dataset_samples * m->file_bytes_mean);
+		out->data_samples = fmax(out->data_samples, (double)m->dataset_samples);
+		out->batch_bytes = fmax(out->batch_bytes, (double)m->batch_bytes);
 		add_storage(out, m, chosen->count);
 		out->rss_peak_bytes = larger_of(out->rss_peak_bytes, m->rss_peak_bytes);
 		out->pool_bytes = larger_of(out->pool_bytes, m->pool_bytes);
@@ -547,8 +549,6 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 {
 	*out = (struct point_summary){
 		.id = repeats[0]->point, .facts = summary_facts(repeats, count)};
-	if (out->facts.step_emulated && facts->batch_size > 0)
-		out->step_declared_seconds = facts->overhead_step_ns * 1e-9 / facts->batch_size;
 	struct chosen chosen = {0};
 	double *scratch = calloc(count, sizeof *scratch);
 	out->repeats = calloc(count, sizeof *out->repeats);
@@ -573,6 +573,9 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		summary_note_left_out(out, &chosen, repeats, count);
 		summary_note_pages(out, facts);
 		const struct point_facts measured = point_facts_measured(out, facts);
+		if (out->facts.step_emulated && facts->batch_size > 0)
+			out->step_declared_seconds =
+				measured.overhead_step_ns * 1e-9 / facts->batch_size;
 		const struct evidence_base base = {.point = out,
 			.repeats = chosen.repeats,
 			.count = chosen.count,

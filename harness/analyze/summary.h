@@ -6,6 +6,7 @@
 #include "harness/analyze/statistics.h"
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/config/shape.h"
 #include "harness/record/measurement.h"
 
 #include <stdbool.h>
@@ -194,6 +195,8 @@ struct point_summary {
 	double reads_per_sample;
 	double resident_before; /* of the data, in the page cache; NAN */
 	double data_bytes;      /* of the data set; 0: not known */
+	double data_samples;    /* likewise */
+	double batch_bytes;     /* of the samples of a batch; 0: not known */
 	/* How its samples are stored and what that costs; bytes 0: not known. */
 	struct {
 		double files, bytes;
@@ -241,6 +244,8 @@ struct point_facts {
 	/* CPU time that is declared for somebody's loader: of each sample and batch in a worker, of each batch in the
 	 * step's thread. */
 	double overhead_sample_ns, overhead_batch_ns, overhead_step_ns;
+	struct declared_batch declared; /* beside these */
+	double handover_ns; /* of a batch on either side, as measured batches are large; in both of the last */
 	bool step_emulated, reads_memory;
 	bool by_workers; /* read.by = workers: each of them reads and decodes, one after the other */
 	bool reads_block;  /* workload_facts.reads_block */

@@ -665,6 +665,11 @@ struct point_facts point_facts_measured(
 		if (stage_is(point->stages[i].name, STAGE_DECODE))
 			measured.decode_workers = point->stages[i].workers;
 	}
+	const struct declared_batch *const declared = &facts->declared;
+	measured.handover_ns = declared->objects_ns + declared->ns_of_byte * point->batch_bytes;
+	measured.overhead_batch_ns += measured.handover_ns;
+	measured.overhead_step_ns += declared->ns_of_sample * point->data_samples +
+				     (point->facts.step_null ? 0 : measured.handover_ns);
 	/* A ceiling of reads into other pages is none of this run's. */
 	if (memory_pages_differ(facts->storage_pages, point->read_pages))
 		measured.storage_bytes_per_s = 0;
@@ -989,6 +994,9 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 			"more %s workers will not help while they wait for one lock: do less under "
 			"it",
 			stage);
+	else if (strcmp(cause->resource, "hand-over") == 0)
+		(void)recommend_without_keys(
+			base->point, stage, cause->resource, out->advice, sizeof out->advice);
 	else if (stage_is(stage, STAGE_STEP) && strcmp(cause->resource, "cores") == 0)
 		advise_step_cores(base, out);
 	else if (stage_is(stage, STAGE_STEP))

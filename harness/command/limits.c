@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24, SETS_MAX = 3, PLANTED_MAX = 6 };
+enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24, SETS_MAX = 4, PLANTED_MAX = 6 };
 
 /* Half of the interval that a limit's rate is measured to. */
 static const double LIMIT_SHARE = 0.02;
@@ -44,7 +44,8 @@ static const struct substitution {
 	{STAGE_UPLOAD_NAME, {{KEY_UPLOAD_MODE, "none"}}, {"upload_"}},
 	/* The null step has one device, and nobody to exchange with. */
 	{STAGE_STEP_NAME,
-		{{KEY_STEP_BACKEND, "null"}, {KEY_STEP_DEVICES, "1"}, {KEY_OVERHEAD_STEP, "0"}},
+		{{KEY_STEP_BACKEND, "null"}, {KEY_STEP_DEVICES, "1"}, {KEY_OVERHEAD_STEP, "0"},
+			{KEY_OVERHEAD_INDEX, "0"}},
 		{"step_", "sync_", "slow_device"}},
 	{STAGE_CHECKPOINT_NAME, {{KEY_CHECKPOINT_EVERY, "0"}}, {"checkpoint_"}},
 	{STAGE_EVALUATE_NAME, {{KEY_EVALUATE_EVERY, "0"}}, {NULL}},
@@ -62,7 +63,9 @@ bool limits_has_stage(const struct config *config, const char *stage)
 	if (stage_is(stage, STAGE_DECODE))
 		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL ||
 		       config_integer(config, KEY_OVERHEAD_SAMPLE) > 0 ||
-		       config_integer(config, KEY_OVERHEAD_BATCH) > 0;
+		       config_integer(config, KEY_OVERHEAD_BATCH) > 0 ||
+		       config_real(config, KEY_OVERHEAD_OBJECTS) > 0 ||
+		       config_integer(config, KEY_OVERHEAD_BANDWIDTH) > 0;
 	if (stage_is(stage, STAGE_UPLOAD))
 		return shape_uploads(config, &facts);
 	if (stage_is(stage, STAGE_SYNC))
@@ -125,13 +128,14 @@ int substitute_stage(struct config *config, const char *stage, const struct data
 /* An overhead that is declared or swept. */
 static bool limits_has_cost(const struct config *config, enum key_id key)
 {
-	return config_integer(config, key) > 0 || config_find_axis(config, key);
+	return config_real(config, key) > 0 || config_find_axis(config, key);
 }
 
 static bool is_null_step(const struct config *config)
 {
 	return pipeline_facts(config).step_null && !config_find_axis(config, KEY_STEP_BACKEND) &&
-	       !limits_has_cost(config, KEY_OVERHEAD_STEP);
+	       !limits_has_cost(config, KEY_OVERHEAD_STEP) &&
+	       !limits_has_cost(config, KEY_OVERHEAD_INDEX);
 }
 
 static bool is_null_codec(const struct config *config)
@@ -139,7 +143,9 @@ static bool is_null_codec(const struct config *config)
 	return config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL &&
 	       !config_find_axis(config, KEY_CODEC_NAME) &&
 	       !limits_has_cost(config, KEY_OVERHEAD_SAMPLE) &&
-	       !limits_has_cost(config, KEY_OVERHEAD_BATCH);
+	       !limits_has_cost(config, KEY_OVERHEAD_BATCH) &&
+	       !limits_has_cost(config, KEY_OVERHEAD_OBJECTS) &&
+	       !limits_has_cost(config, KEY_OVERHEAD_BANDWIDTH);
 }
 
 static bool is_memory(const struct config *config)

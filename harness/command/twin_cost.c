@@ -24,10 +24,6 @@ static int twin_cost_strip(struct config *config, const char *folder, struct err
 		{"decode.workers", "1"},
 		{"decode.startup", "0"},
 		{"prefetch.depth", "4"},
-		{"overhead.sample", "0"},
-		{"overhead.lock", "0"},
-		{"overhead.batch", "0"},
-		{"overhead.step", "0"},
 		{"read.cache", "as-is"},
 		{"read.direct", "off"},
 		{"measure.duration", "1s"},
@@ -41,7 +37,8 @@ static int twin_cost_strip(struct config *config, const char *folder, struct err
 	int code = 0;
 	const int64_t samples = config_integer(config, KEY_DATASET_SAMPLES);
 	for (int key = 0; key < KEY_COUNT && !code; key++)
-		if (strcmp(config_keys[key].section, "inject") == 0 &&
+		if ((strcmp(config_keys[key].section, "inject") == 0 ||
+			    strcmp(config_keys[key].section, "overhead") == 0) &&
 			!config_is_default(config, (enum key_id)key))
 			code = config_set_key(
 				config, (enum key_id)key, config_keys[key].fallback, err);

@@ -119,6 +119,20 @@ void pipeline_shape_of(
 		shape->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
 }
 
+/* --- what is declared for a batch ------------------------------------------------------------- */
+
+struct declared_batch declared_batch_of(const struct config *config)
+{
+	const double bytes_per_s = config_real(config, KEY_OVERHEAD_BANDWIDTH);
+	return (struct declared_batch){
+		.objects_ns = (double)config_integer(config, KEY_BATCH_SIZE) *
+			      config_real(config, KEY_OVERHEAD_OBJECTS) *
+			      config_real(config, KEY_OVERHEAD_OBJECT),
+		.ns_of_byte = bytes_per_s > 0 ? 1e9 / bytes_per_s : 0,
+		.ns_of_sample = config_real(config, KEY_OVERHEAD_INDEX),
+	};
+}
+
 /* --- when planted slow-downs act -------------------------------------------------------------- */
 
 struct active_span active_span_of(const struct config *config)

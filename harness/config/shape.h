@@ -63,6 +63,17 @@ void shape_set_prefetch(struct pipeline_shape *shape, uint32_t depth);
 void pipeline_shape_of(
 	const struct config *config, const struct shape_facts *facts, struct pipeline_shape *shape);
 
+/* --- what is declared for a batch ------------------------------------------------------------- */
+
+/* What of overhead.* is spent for each batch, beside overhead.batch and overhead.step: ns of CPU time. */
+struct declared_batch {
+	double objects_ns;   /* of either side of the hand-over */
+	double ns_of_byte;   /* likewise, for each byte of the batch */
+	double ns_of_sample; /* of the step's thread, for each sample of the data set */
+};
+
+struct declared_batch declared_batch_of(const struct config *config);
+
 /* --- when planted slow-downs act -------------------------------------------------------------- */
 
 /* The part of a repetition in which planted slow-downs act (inject.begin, inject.end). */

@@ -43,6 +43,7 @@ static const struct cause_synonyms {
 	  {" queue-depth in-flight concurrency-of-reads prefetch-depth parallelism ", "depth"},
 	  {" gpu device-bound flops kernel kernels ", "compute"},
 	  {" launch-bound launches host python-overhead kernel-launch ", "launch"},
+	  {" handover pickle pickling unpickling deserialization ipc ", "hand-over"},
 	  {" h2d pcie transfer memcpy pageable ", "copy"},
 	  {" disk write writes writing fsync store save-time ", "storage"},
 	  {" leaking growth memory-leak ", "leak"},

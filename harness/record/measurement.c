@@ -670,6 +670,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, engine, FIELD_TEXT),
 	FIELD(measurement, read_pages, FIELD_TEXT),
 	FIELD(measurement, dataset_samples, FIELD_UINT64),
+	FIELD(measurement, batch_bytes, FIELD_UINT64),
 	FIELD(measurement, file_bytes_mean, FIELD_REAL),
 	FIELD(measurement, has_checksum, FIELD_BOOLEAN),
 	FIELD(measurement, checksum_samples, FIELD_UINT64),

@@ -439,6 +439,8 @@ struct measurement {
 		[NAME_BYTES]; /* that it read into (memory_pages_name); "": into few, or an older result */
 	struct workload_facts facts;
 	uint64_t dataset_samples;
+	uint64_t
+		batch_bytes; /* of the samples of a batch, as workers leave them; 0: an older result */
 	double file_bytes_mean;
 
 	/* With run.verify: the sum over the samples of epoch 0 of hash(bytes, label, place in the order of all ranks), and how

@@ -146,6 +146,7 @@ static void report_facts_of(const struct record *record, const struct config *co
 		.overhead_sample_ns = config_real(config, KEY_OVERHEAD_SAMPLE),
 		.overhead_batch_ns = config_real(config, KEY_OVERHEAD_BATCH),
 		.overhead_step_ns = config_real(config, KEY_OVERHEAD_STEP),
+		.declared = declared_batch_of(config),
 		.step_emulated = workload->step_emulated,
 		.pictures = workload->uses_codecs,
 		.may_be_jpeg = workload->uses_codecs && may_hold(config, DATASET_FORMAT_JPEG) &&

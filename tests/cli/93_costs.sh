@@ -97,7 +97,7 @@ grep -q "Declared costs:" costly/report.html || fail "the report does not announ
 expect 0 "$MLBENCH" show costly
 reads "declared overhead.sample 1ms"
 expect 0 "$MLBENCH" show costly --json
-[ "$(json 'd["config"]["overhead"]')" = "{'sample': '1ms', 'lock': 0.0, 'batch': '4ms', 'step': '2ms'}" ] || fail "not in the document"
+[ "$(json 'd["config"]["overhead"]')" = "{'sample': '1ms', 'lock': 0.0, 'batch': '4ms', 'step': '2ms', 'objects': 0.0, 'object': '250us', 'bandwidth': '0', 'index': '0'}" ] || fail "not in the document"
 # CPU time is wall time at least: 24 batches of 8, whatever the speed.
 python3 - <<'PY' || fail "what was declared is not in the account"
 import json
@@ -122,6 +122,8 @@ reads "declared overhead: 500 us of a sample's is under one lock of all workers,
 predicts overhead.sample=4ms 'd["alternatives"][0]["throughput"] < 300'
 predicts overhead.batch=40ms 'd["alternatives"][0]["throughput"] < 250'
 predicts overhead.step=40ms 'd["alternatives"][0]["throughput"] < 250'
+predicts overhead.objects=20 'd["alternatives"][0]["throughput"] < 250'
+predicts overhead.index=1ms 'd["alternatives"][0]["throughput"] < 250'
 predicts overhead.lock=50% 'd["alternatives"][0]["throughput"] > 0'
 expect_measured "$MLBENCH" run tiny.ini --set decode.workers=1 --set batch.size=8 --set measure.limits=on --set measure.duration=200ms \
 	--set overhead.sample=4ms --set overhead.step=8ms --out alone

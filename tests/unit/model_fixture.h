@@ -29,7 +29,8 @@ struct truth {
 	bool gpu; /* with step.backend=cuda: copies by the device, steps launched ahead */
 	unsigned cores;
 	size_t samples, repeats;
-	double noise; /* of a repetition's throughput */
+	uint64_t batch_bytes; /* 0: not known */
+	double noise;         /* of a repetition's throughput */
 	bool no_schedstat;
 	double unmodelled; /* ln by which the run was slower than all that is recorded */
 };
@@ -177,6 +178,7 @@ static inline void truth_repeat(
 	rng_init(&rng, 5, r);
 	m->throughput = run->throughput * (1 + t->noise * rng_normal(&rng));
 	m->dataset_samples = 100000;
+	m->batch_bytes = t->batch_bytes;
 	(void)snprintf(m->engine, sizeof m->engine, "io_uring");
 	m->measured_seconds = (double)t->samples / run->throughput;
 	m->cores_busy_outside = t->outside;

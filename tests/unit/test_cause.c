@@ -180,16 +180,22 @@ static void slowed_by_others(void **state)
 
 static double memory_limit; /* of a control group; 0: none */
 
-static struct cause with_traces(
-	struct measurement *m, const char *stage_name, struct items *items, size_t stage)
+static struct cause with_traces_of(struct measurement *m, const struct point_facts *facts,
+	const char *stage_name, struct items *items, size_t stage)
 {
 	struct traces traces = {.stage_count = 1, .stages = {items->trace}};
 	const struct traces *list[] = {&traces};
 	const struct model_source source = {.traces = list, .count = 1};
+	(void)snprintf(traces.stages[0].stage, NAME_BYTES, "%s", stage_name);
+	return rule_of(m, facts, &source, stage);
+}
+
+static struct cause with_traces(
+	struct measurement *m, const char *stage_name, struct items *items, size_t stage)
+{
 	struct point_facts facts = hand_facts();
 	facts.cache_limit_bytes = memory_limit;
-	(void)snprintf(traces.stages[0].stage, NAME_BYTES, "%s", stage_name);
-	return rule_of(m, &facts, &source, stage);
+	return with_traces_of(m, &facts, stage_name, items, stage);
 }
 
 static void a_cache_takes_a_cache(void **state)
@@ -355,6 +361,38 @@ static void a_step_that_launches(void **state)
 	assert_non_null(strstr(untold.words, "no schedstat"));
 }
 
+/* What its thread does before the device begins, and what workers do, is the hand-over where most of it is declared to be. */
+static void a_hand_over_of_batches(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	static struct items items;
+	struct point_facts facts = hand_facts();
+	hand_made(&m, (struct shares){0.2, 0, 0.8}, (struct shares){0.5, 0.01, 0.49},
+		(struct shares){0.995, 0.005, 0});
+	begin(&items);
+	for (size_t i = 0; i < ITEMS; i++) {
+		items.item[i].service_ns = 1e6F;
+		items.item[i].host_ns = 3e6F;
+	}
+	const struct cause launches = with_traces(&m, "step", &items, 2);
+	assert_string_equal(launches.resource, "launch");
+	const double step_ns = 0.995 * 1e9 * facts.batch_size / m.throughput;
+	facts.handover_ns = 0.6 * step_ns;
+	const struct cause hands = with_traces_of(&m, &facts, "step", &items, 2);
+	assert_string_equal(hands.resource, "hand-over");
+	assert_true(hands.certainty == launches.certainty);
+	facts.handover_ns = 0.2 * step_ns;
+	assert_string_equal(with_traces_of(&m, &facts, "step", &items, 2).resource, "launch");
+	decode_bound(&m);
+	assert_string_equal(rule_of(&m, &facts, NULL, 1).resource, "cpu");
+	facts.handover_ns = 0.7 * m.stages[1].seconds[THREAD_WORKING] * 1e9 /
+			    ((double)m.samples / facts.batch_size);
+	assert_string_equal(rule_of(&m, &facts, NULL, 1).resource, "hand-over");
+	m.stages[1].cpu_seconds = 0.3 * m.stages[1].seconds[THREAD_WORKING];
+	assert_string_not_equal(rule_of(&m, &facts, NULL, 1).resource, "hand-over");
+}
+
 /* --- confidence and sufficiency ---------------------------------------------------------------- */
 
 static void confidence_follows_its_formula(void **state)
@@ -449,6 +487,7 @@ int main(void)
 		cmocka_unit_test(waiting_makes_no_straggler),
 		cmocka_unit_test(others_count_on_own_cores),
 		cmocka_unit_test(a_step_that_launches),
+		cmocka_unit_test(a_hand_over_of_batches),
 		cmocka_unit_test(confidence_follows_its_formula),
 		cmocka_unit_test(enough_is_a_question_of_spread),
 		cmocka_unit_test(coarse_windows_are_spread),

@@ -412,6 +412,54 @@ static void overheads_are_added(void **state)
 	done(a);
 }
 
+/* The hand-over of a batch costs either side by its objects and bytes, and grows with the batch; an index costs the step's
+ * thread by the samples of the data set. */
+static void handovers_are_added(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("overhead.objects=0"));
+	const double host_us = truth_mean(&a->model, COST_STEP_HOST);
+	const double batch = config_real(&a->config, KEY_BATCH_SIZE);
+	char twice[32];
+	(void)snprintf(twice, sizeof twice, "batch.size=%.0f", 2 * batch);
+	done(a);
+	a = alter_with(&plain, NULL, SETTINGS("overhead.objects=0.5", "overhead.object=100us"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_BATCH), 50 * batch, 0.001);
+	assert_about(truth_mean(&a->model, COST_STEP_HOST), host_us + 50 * batch, 0.001);
+	done(a);
+	a = alter_with(
+		&plain, NULL, SETTINGS("overhead.objects=0.5", "overhead.object=100us", twice));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_BATCH), 100 * batch, 0.001);
+	assert_about(truth_mean(&a->model, COST_STEP_HOST), host_us + 100 * batch, 0.001);
+	done(a);
+	/* 100,000 samples of 20 ns. */
+	a = alter_with(&plain, NULL, SETTINGS("overhead.index=20ns"));
+	assert_int_equal(a->code, 0);
+	assert_int_equal(a->model.replay.series[COST_DECODE_BATCH].count, 0);
+	assert_about(truth_mean(&a->model, COST_STEP_HOST), host_us + 2000, 0.001);
+	done(a);
+	struct truth sized = plain;
+	sized.batch_bytes = 1000000;
+	a = alter_with(&sized, NULL, SETTINGS("overhead.bandwidth=500MB/s"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_BATCH), 2000, 0.001);
+	assert_about(truth_mean(&a->model, COST_STEP_HOST), host_us + 2000, 0.001);
+	done(a);
+	/* Declared in the run itself: all of it is there already, and goes with the key. */
+	struct truth declared = plain;
+	declared.settings[2] = "overhead.objects=1";
+	a = alter_with(&declared, NULL, SETTINGS("overhead.objects=0"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_BATCH), 0, 0.001);
+	done(a);
+	a = alter_with(&plain, NULL, SETTINGS("overhead.bandwidth=500MB/s"));
+	assert_int_equal(a->code, -ENOTSUP);
+	assert_non_null(strstr(a->err.text, "measure it again"));
+	done(a);
+}
+
 /* Of what a rank spends with the others it waits half: where steps take twice as long everywhere that part grows as its own rounds
  * do, the exchange stays, and back again all is as it was. */
 static void other_ranks_follow(void **state)
@@ -488,6 +536,7 @@ int main(void)
 		cmocka_unit_test(jitter_is_drawn),
 		cmocka_unit_test(recorded_step_times_are_replayed),
 		cmocka_unit_test(overheads_are_added),
+		cmocka_unit_test(handovers_are_added),
 		cmocka_unit_test(other_ranks_follow),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(extrapolation_is_noted),

@@ -12,6 +12,7 @@
 #include "tests/pipeline_fixture.h"
 
 #include "harness/base/clock.h"
+#include "pipelines/overhead.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -166,6 +167,45 @@ static void costs_are_spent_where_they_belong(void **state)
 	fixture_close(&f);
 }
 
+/* The hand-over costs the worker that completes a batch and the step's thread as much, and a null step nothing; an index costs
+ * the step's thread for each sample of the data set. */
+static void handovers_are_spent_on_either_side(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	open_fixture(&f);
+	fixture_set(&f, KEY_OVERHEAD_OBJECTS, "1.5");
+	fixture_set(&f, KEY_OVERHEAD_OBJECT, "200us");
+	/* 4 samples of 3 x 16 x 16 floats are 12,288 bytes: 1.2 ms for the objects and 0.8 ms for the bytes. */
+	fixture_set(&f, KEY_OVERHEAD_BANDWIDTH, "15.36MB/s");
+	struct traces traces = run_traced(&f, &m);
+	const struct stage_measurement *decode = stage(&m, "decode");
+	assert_int_equal(m.batch_bytes, 12288);
+	assert_true(has_note(&m,
+		"declared overhead: 2.00 ms of CPU time of a worker and as much of the step's thread for handing each batch over"));
+	no_item_is_shorter(&traces, "step", 2000 * US, true);
+	assert_true(decode->overhead_seconds >= batches_least(decode) * 2 * MS * 1e-9);
+	account_is_complete(&m);
+	traces_release(&traces);
+	measurement_release(&m);
+	fixture_set(&f, KEY_OVERHEAD_OBJECTS, "0");
+	fixture_set(&f, KEY_OVERHEAD_BANDWIDTH, "0");
+	fixture_set(&f, KEY_OVERHEAD_INDEX, "10us");
+	traces = run_traced(&f, &m);
+	assert_true(has_note(
+		&m, "600 us of CPU time of the step's thread for going through the index"));
+	no_item_is_shorter(&traces, "step", 600 * US, true);
+	assert_true(stage(&m, "decode")->overhead_seconds == 0);
+	traces_release(&traces);
+	measurement_release(&m);
+	const struct overhead_facts null = {.step_null = true};
+	fixture_set(&f, KEY_OVERHEAD_OBJECTS, "1");
+	const struct overhead costs = overhead_of(&f.config, &null);
+	assert_true(costs.step_ns == 0 && costs.batch_ns == 4 * 200 * 1000);
+	fixture_close(&f);
+}
+
 /* A part of a sample's under one lock: never two at once, and each item tells how long it had it. */
 static void a_part_is_spent_under_one_lock(void **state)
 {
@@ -240,6 +280,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(costs_are_spent_where_they_belong),
+		cmocka_unit_test(handovers_are_spent_on_either_side),
 		cmocka_unit_test(a_part_is_spent_under_one_lock),
 		cmocka_unit_test(costs_are_spent_untimed),
 		cmocka_unit_test(spinning_ends_with_the_run),

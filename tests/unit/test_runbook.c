@@ -82,7 +82,7 @@ static void every_entry_has_a_pair(void **state)
 		char stage[NAME_BYTES];
 		char resource[NAME_BYTES];
 		at += 4;
-		assert_int_equal(sscanf(at, "%23[a-z]/%23[a-z]", stage, resource), 2);
+		assert_int_equal(sscanf(at, "%23[a-z]/%23[a-z-]", stage, resource), 2);
 		const char *of;
 		const char *limit;
 		size_t i = 0;
