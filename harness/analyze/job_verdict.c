@@ -71,7 +71,7 @@ static double job_cpu(const struct job_process *process)
 
 static bool job_reads_files(const struct job_process *process)
 {
-	return process->file_looks > 0 || process->looks[JOB_WAITS_FILE] > 0 ||
+	return process->file_looks > 0 || process->looks[JOB_WAITS_READ] > 0 ||
 	       process->looks[JOB_WAITS_RING] > 0;
 }
 
@@ -238,7 +238,7 @@ static void job_side_looks(
 {
 	const double n = count ? (double)count : 1;
 	const double runs = fmax(looks[JOB_RUNS] / n - fmax(kept, 0), 0); /* fmax passes over NAN */
-	const double busy = runs + (looks[JOB_WAITS_FILE] + looks[JOB_WAITS_RING]) / n;
+	const double busy = runs + job_looks_at_files(looks) / n;
 	side->kept = fmax(side->kept, kept);
 	if (count >= LOOKS_LEAST) { /* the busiest of many after few looks is the luckiest */
 		side->busiest = fmax(side->busiest, busy);
@@ -247,10 +247,10 @@ static void job_side_looks(
 	side->count++;
 	side->looks += count;
 	side->runs += looks[JOB_RUNS];
-	side->file += looks[JOB_WAITS_FILE] + looks[JOB_WAITS_RING];
-	side->idle += looks[JOB_WAITS_INPUT] + looks[JOB_WAITS_POLL];
+	side->file += job_looks_at_files(looks);
+	side->idle += looks[JOB_WAITS_INPUT] + looks[JOB_WAITS_NETWORK] + looks[JOB_WAITS_POLL];
 	side->output += looks[JOB_WAITS_OUTPUT];
-	side->lock += looks[JOB_WAITS_LOCK];
+	side->lock += job_looks_at_locks(looks);
 	side->time += looks[JOB_WAITS_TIME];
 	side->device += looks[JOB_WAITS_DEVICE];
 }
@@ -311,7 +311,7 @@ static void job_side_of_threads(const struct job_record *record, const struct jo
 		const double queued = job_thread_queue_s(thread);
 		/* One that waits for a core works, too: on a crowded node it may get hardly any time. */
 		const double active = cpu + (isnan(queued) ? 0 : queued);
-		const double file = thread->looks[JOB_WAITS_FILE] + thread->looks[JOB_WAITS_RING];
+		const double file = job_looks_at_files(thread->looks);
 		const bool reads = looks > 0 && file / looks >= ACTIVE_CPU;
 		if (verdict->roles[thread->process] != JOB_ROLE_WHOLE || looks < 1 ||
 			!(lived > 0) || reads != readers ||
@@ -541,9 +541,9 @@ static bool job_trainers_differ(const struct job_record *record, struct job_verd
 		const struct job_process *process = &record->processes[i];
 		if (out->roles[i] != JOB_ROLE_TRAINER || process->look_count < LOOKS_LEAST)
 			continue;
-		const double starved = job_share(process, JOB_WAITS_INPUT) +
-				       job_share(process, JOB_WAITS_POLL) +
-				       job_share(process, JOB_WAITS_LOCK);
+		const double starved =
+			job_share(process, JOB_WAITS_INPUT) + job_share(process, JOB_WAITS_POLL) +
+			(double)job_looks_at_locks(process->looks) / process->look_count;
 		most = !most || starved > high ? process : most;
 		least = !least || starved < low ? process : least;
 		high = fmax(high, starved);

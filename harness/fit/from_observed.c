@@ -50,17 +50,29 @@ static double observed_or_zero(const json_t *row, const char *path)
 	return isfinite(value) && value > 0 ? value : 0;
 }
 
+/* Shares of some acts, summed. */
+static double observed_acts(const json_t *row, const char *const *acts, size_t count)
+{
+	const json_t *shares = column_value(row, "acts");
+	double sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += observed_or_zero(shares, acts[i]);
+	return sum;
+}
+
 static void observed_add_looks(struct observed_side *side, const json_t *process)
 {
 	const double looks = observed_or_zero(process, "looks");
+	static const char *const files[] = {
+		"read", "write", "sync", "fault", "held", "ring", "file"};
+	static const char *const locks[] = {"lock", "file_lock", "semaphore", "condition"};
+	static const char *const inputs[] = {"input", "network", "poll"};
 	side->looks += looks;
 	side->runs += looks * observed_or_zero(process, "acts.runs");
-	side->file += looks * (observed_or_zero(process, "acts.file") +
-				      observed_or_zero(process, "acts.ring"));
-	side->idle += looks * (observed_or_zero(process, "acts.input") +
-				      observed_or_zero(process, "acts.poll"));
+	side->file += looks * observed_acts(process, files, COUNT(files));
+	side->idle += looks * observed_acts(process, inputs, COUNT(inputs));
 	side->output += looks * observed_or_zero(process, "acts.output");
-	side->lock += looks * observed_or_zero(process, "acts.lock");
+	side->lock += looks * observed_acts(process, locks, COUNT(locks));
 	side->sleep += looks * observed_or_zero(process, "acts.time");
 	side->device += looks * observed_or_zero(process, "acts.device");
 }
@@ -120,7 +132,8 @@ static void observed_sum(struct observed *in, const json_t *document)
 	json_array_foreach(column_value(document, "processes"), i, row)
 		observed_add_process(in, row);
 	json_array_foreach(column_value(document, "threads"), i, row) in->readers +=
-		observed_or_zero(row, "acts.file") + observed_or_zero(row, "acts.ring") >=
+		observed_or_zero(row, "acts.read") + observed_or_zero(row, "acts.ring") +
+			observed_or_zero(row, "acts.file") >=
 		OBSERVED_READS;
 	observed_end_side(&in->trainer);
 	observed_end_side(&in->loader);

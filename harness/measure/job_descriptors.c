@@ -127,6 +127,8 @@ enum job_act job_descriptors_call(
 		else
 			pipe->read_looks++;
 	}
+	if (pipe && pipe->network)
+		return JOB_WAITS_NETWORK;
 	if (pipe || strncmp(link, "socket:", 7) == 0 || strncmp(link, "pipe:", 5) == 0)
 		return write ? JOB_WAITS_OUTPUT : JOB_WAITS_INPUT;
 	if (strncmp(link, "/dev/nvidia", 11) == 0)
@@ -136,7 +138,7 @@ enum job_act job_descriptors_call(
 	if (link[0] != '/')
 		return JOB_WAITS_POLL; /* anon_inode: eventfd, epoll */
 	descriptors_take_called(all, process, fd, link);
-	return JOB_WAITS_FILE;
+	return write ? JOB_WAITS_WRITE : JOB_WAITS_READ;
 }
 
 /* --- files -------------------------------------------------------------------------------------- */
@@ -420,10 +422,22 @@ static size_t descriptors_lonely_sockets(const struct job_record *record, struct
 	for (size_t i = 0; i < record->process_count; i++)
 		for (size_t k = 0; k < record->processes[i].pipe_count; k++) {
 			struct job_pipe *pipe = &record->processes[i].pipes[k];
-			if (pipe->socket && !pipe->peer && count < DESCRIPTORS_SOCKETS_MAX)
+			if (pipe->socket && !pipe->peer && !pipe->network &&
+				count < DESCRIPTORS_SOCKETS_MAX)
 				out[count++] = pipe;
 		}
 	return count;
+}
+
+/* The kernel tells of sockets in this network namespace alone. */
+static bool descriptors_share_network(const struct job_record *record)
+{
+	char path[] = "ns/net";
+	struct stat own;
+	struct stat theirs;
+	return record->processes[0].folder >= 0 && stat("/proc/self/ns/net", &own) == 0 &&
+	       fstatat(record->processes[0].folder, path, &theirs, 0) == 0 &&
+	       own.st_ino == theirs.st_ino;
 }
 
 /* Two ends of a socket have two numbers, unlike those of a pipe. */
@@ -438,11 +452,14 @@ void job_descriptors_find_peers(struct job_descriptors *all)
 		all->peers_asked++;
 		for (size_t i = 0; i < count; i++)
 			peers[i].number = pipes[i]->number;
-		socket_peers_find(peers, count);
+		const bool all_told =
+			socket_peers_find(peers, count) && descriptors_share_network(all->record);
 		for (size_t i = 0; i < count; i++)
 			for (size_t k = 0; k < count; k++)
-				if (peers[k].number == pipes[i]->number)
+				if (peers[k].number == pipes[i]->number) {
 					pipes[i]->peer = peers[k].peer;
+					pipes[i]->network = all_told && !peers[k].found;
+				}
 	}
 	free(pipes);
 	free(peers);

@@ -1,9 +1,11 @@
 /* Reading /proc of a job.  Processes and threads may end between any two reads: what is missing keeps what was last known. */
 #include "harness/measure/job_watch.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "harness/base/text.h"
+#include "harness/measure/job_acts.h"
 #include "harness/measure/job_descriptors.h"
 #include "harness/measure/job_lives.h"
 #include "harness/measure/job_sampler.h"
@@ -23,6 +25,8 @@
 enum {
 	WATCH_TEXT_BYTES = 4096,
 	WATCH_PATH_BYTES = 320,
+	WATCH_STATISTICS_BYTES = 16384,
+	WATCH_STATUS_COUNTS = 8,   /* looks at counts, of which one reads the long text */
 	WATCH_QUIET_LOOKS = 8,     /* of which one asks a quiet thread */
 	WATCH_BOSSES_MAX = 8,      /* processes that are in every slice */
 	WATCH_FIRST_FILES_MS = 30, /* CPU time of the first look at files, at most */
@@ -82,31 +86,15 @@ struct job_watch {
 	struct cpu_ticks node;               /* at the first look */
 	char quota_folder[WATCH_TEXT_BYTES]; /* of the tightest CPU quota; "" */
 	double periods, throttled;
-	bool no_children; /* the kernel does not list children */
+	char memory_folder[WATCH_TEXT_BYTES]; /* of the tightest limit of memory; "" */
+	double refault_file, refault_swap;    /* at the first look */
+	bool finishing;                       /* this is the last look */
+	bool no_children;                     /* the kernel does not list children */
 	/* Of each kind of look: when it is due, s of the watch, and the CPU time that it has used. */
 	double next[WATCH_KINDS], used[WATCH_KINDS];
 	uint32_t turn[WATCH_KINDS]; /* the process that its next slice begins with */
 	struct rng rng;
 };
-
-const char *job_act_name(enum job_act act)
-{
-	static const char *const names[JOB_ACTS] = {
-		[JOB_RUNS] = "runs",
-		[JOB_WAITS_FILE] = "file",
-		[JOB_WAITS_INPUT] = "input",
-		[JOB_WAITS_OUTPUT] = "output",
-		[JOB_WAITS_POLL] = "poll",
-		[JOB_WAITS_LOCK] = "lock",
-		[JOB_WAITS_TIME] = "time",
-		[JOB_WAITS_CHILD] = "child",
-		[JOB_WAITS_RING] = "ring",
-		[JOB_WAITS_DEVICE] = "device",
-		[JOB_STOPPED] = "stopped",
-		[JOB_WAITS_OTHER] = "other",
-	};
-	return names[act];
-}
 
 /* --- texts below a process's folder ------------------------------------------------------------- */
 
@@ -139,6 +127,21 @@ static double watch_count_of(const char *text, const char *key)
 	return parse_field_number(text, key, &value) ? value : NAN;
 }
 
+/* "ff,ffffffff": the last digit is of the first four CPUs. */
+static void watch_parse_mask(const char *text, uint64_t cpus[JOB_CPUS_MAX / 64])
+{
+	enum { DIGIT_BITS = 4 };
+	unsigned bit = 0;
+	memset(cpus, 0, JOB_CPUS_MAX / 8);
+	for (size_t at = strlen(text); at > 0 && bit < JOB_CPUS_MAX; at--) {
+		const char digit[2] = {text[at - 1], '\0'};
+		if (digit[0] == ',')
+			continue;
+		cpus[bit / 64] |= (uint64_t)strtoul(digit, NULL, 16) << (bit % 64);
+		bit += DIGIT_BITS;
+	}
+}
+
 /* "NS_ON_CORE NS_WAITED SLICES" */
 static bool watch_schedstat(int folder, int32_t tid, double counts[JOB_COUNTS])
 {
@@ -151,6 +154,19 @@ static bool watch_schedstat(int folder, int32_t tid, double counts[JOB_COUNTS])
 	counts[JOB_CPU_S] = (double)ran / (double)NS_PER_S;
 	counts[JOB_QUEUE_S] = (double)waited / (double)NS_PER_S;
 	return true;
+}
+
+/* How often it left its core, and of a process's first thread where it may run: a long text, which is read seldom. */
+static void watch_status(struct job_process *process, int32_t tid, double counts[JOB_COUNTS])
+{
+	char text[WATCH_TEXT_BYTES];
+	char mask[JOB_CPUS_MAX];
+	if (proc_text_at(process->folder, text, sizeof text, "task/%d/status", tid))
+		return;
+	counts[JOB_YIELDED] = watch_count_of(text, "voluntary_ctxt_switches");
+	counts[JOB_PREEMPTED] = watch_count_of(text, "nonvoluntary_ctxt_switches");
+	if (tid == process->pid && parse_field(text, "Cpus_allowed", mask, sizeof mask))
+		watch_parse_mask(mask, process->cpus);
 }
 
 static void watch_counts_of_stat(
@@ -285,6 +301,8 @@ static void watch_join_process(struct job_watch *watch, uint32_t from, uint32_t 
 	watch_join_looks(both->looks, one->looks);
 	both->first_s -= one->last_s - one->first_s;
 	both->look_count += one->look_count;
+	both->runnable += one->runnable;
+	both->vague = both->vague || one->vague;
 	both->file_looks += one->file_looks;
 	both->open_looks += one->open_looks;
 	both->peak_resident = fmax(both->peak_resident, one->peak_resident);
@@ -462,6 +480,7 @@ static void watch_add_thread(
 		.next = *link};
 	*place = *link = (uint32_t)(thread - record->threads) + 1;
 	memcpy(thread->name, stat.name, sizeof thread->name);
+	watch_status(&record->processes[process], tid, now);
 	for (int i = 0; i < JOB_COUNTS; i++)
 		thread->first[i] = NAN;
 	watch_begin_counts(watch, thread->start_ticks, now, thread->first);
@@ -585,7 +604,7 @@ static void watch_count_process(struct job_watch *watch, struct job_process *pro
 
 static void watch_count_thread(struct job_watch *watch, struct job_thread *thread, double t_s)
 {
-	const struct job_process *process = &watch->record.processes[thread->process];
+	struct job_process *process = &watch->record.processes[thread->process];
 	struct watch_stat stat;
 	double now[JOB_COUNTS];
 	memcpy(now, thread->last, sizeof now);
@@ -605,6 +624,10 @@ static void watch_count_thread(struct job_watch *watch, struct job_thread *threa
 	thread->quiet = t_s > thread->last_s && (now[JOB_CPU_S] - thread->last[JOB_CPU_S]) <
 							WATCH_QUIET * (t_s - thread->last_s);
 	thread->act_known = thread->act_known && thread->quiet;
+	now[JOB_YIELDED] = thread->last[JOB_YIELDED];
+	now[JOB_PREEMPTED] = thread->last[JOB_PREEMPTED];
+	if (watch->finishing || watch->record.counts % WATCH_STATUS_COUNTS == 0)
+		watch_status(process, thread->tid, now);
 	memcpy(thread->last, now, sizeof now);
 	thread->last_s = t_s;
 }
@@ -653,89 +676,91 @@ static void watch_counts(struct job_watch *watch, double t_s)
 
 /* --- what each thread does ---------------------------------------------------------------------- */
 
-/* The number of a system call is that of this machine's. */
-static enum job_act watch_act_of_call(struct job_watch *watch, struct job_process *process,
-	long call, unsigned long first, bool held)
+/* Another user may not see calls, and where ptrace is restricted (kernel.yama.ptrace_scope) its own user neither: the kernel's
+ * function is shown to more. */
+static struct job_wait watch_wait_of_function(
+	struct job_process *process, int32_t tid, bool held, int refused)
 {
-	switch (call) {
-	case SYS_read:
-	case SYS_readv:
-	case SYS_pread64:
-	case SYS_preadv:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_accept4:
-	case SYS_getdents64:
-	case SYS_fstat:
-		return job_descriptors_call(watch->descriptors, process, first, false);
-	case SYS_write:
-	case SYS_writev:
-	case SYS_pwrite64:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_fsync:
-	case SYS_fdatasync:
-		return job_descriptors_call(watch->descriptors, process, first, true);
-	case SYS_openat:
-	case SYS_statx:
-	case SYS_newfstatat:
-	case SYS_close:
-#ifdef SYS_open
-	case SYS_open:
-	case SYS_stat:
-	case SYS_lstat:
-#endif
-		return JOB_WAITS_FILE;
-	case SYS_ppoll:
-	case SYS_pselect6:
-	case SYS_epoll_pwait:
-#ifdef SYS_poll
-	case SYS_poll:
-	case SYS_select:
-	case SYS_epoll_wait:
-#endif
-		return JOB_WAITS_POLL;
-	case SYS_futex:
-		return JOB_WAITS_LOCK;
-	case SYS_nanosleep:
-	case SYS_clock_nanosleep:
-		return JOB_WAITS_TIME;
-	case SYS_wait4:
-	case SYS_waitid:
-		return JOB_WAITS_CHILD;
-	case SYS_io_uring_enter:
-		return JOB_WAITS_RING;
-	case SYS_ioctl:
-		return JOB_WAITS_DEVICE;
-	default:
-		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
-	}
+	char text[WATCH_TEXT_BYTES];
+	const bool told =
+		proc_text_at(process->folder, text, sizeof text, "task/%d/wchan", tid) == 0 &&
+		strcmp(text, "0") != 0;
+	if (told)
+		process->vague = true;
+	else
+		watch_refuse(process, "what its threads wait for", refused);
+	return (struct job_wait){.act = job_act_of_function(told ? text : "", held)};
 }
 
-/* "running", "NUMBER 0xARGUMENT ...", or "-1 ..." outside of any call: a page fault that waits. */
-static enum job_act watch_act_asleep(
+static struct job_wait watch_wait_asleep(
 	struct job_watch *watch, struct job_process *process, int32_t tid, bool held)
 {
 	char text[WATCH_TEXT_BYTES];
-	char *end;
 	const int code = proc_text_at(process->folder, text, sizeof text, "task/%d/syscall", tid);
-	if (code) {
-		watch_refuse(process, "what its threads wait for", code);
-		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
+	return code == 0 ? job_wait_of_call(watch->descriptors, process, text, held)
+			 : watch_wait_of_function(process, tid, held, code);
+}
+
+/* One more that waits there in this look; where there is no room it takes the place of the rarest. */
+static void watch_count_futex(struct job_process *process, const struct job_wait *wait)
+{
+	struct job_futex *const all = process->futexes;
+	size_t rarest = 0;
+	size_t at = 0;
+	for (; at < JOB_FUTEXES_MAX && all[at].address && all[at].address != wait->futex; at++)
+		if (all[at].waits < all[rarest].waits)
+			rarest = at;
+	if (at == JOB_FUTEXES_MAX) {
+		at = rarest;
+		all[at] = (struct job_futex){.address = 0};
 	}
-	const long call = strtol(text, &end, 10);
-	/* "running": it woke up after its state was read, which counts. */
-	if (end == text || call < 0)
-		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
-	return watch_act_of_call(watch, process, call, strtoul(end, NULL, 16), held);
+	all[at].address = wait->futex;
+	all[at].waits++;
+	all[at].timed += wait->timed;
+	all[at].now++;
+}
+
+/* After a look at all threads, of which so many ran. */
+static void watch_end_futexes(struct job_process *process, uint32_t ran)
+{
+	for (size_t i = 0; i < JOB_FUTEXES_MAX; i++) {
+		struct job_futex *futex = &process->futexes[i];
+		if (!futex->now)
+			continue;
+		futex->looks++;
+		futex->ran += ran;
+		futex->most = futex->now > futex->most ? futex->now : futex->most;
+		futex->now = 0;
+	}
+}
+
+/* The one that has more than half of the votes, if any has (Boyer and Moore). */
+static void watch_vote_futex(struct job_thread *thread, uint64_t futex)
+{
+	if (thread->futex_votes == 0)
+		thread->futex = futex;
+	if (thread->futex == futex)
+		thread->futex_votes++;
+	else
+		thread->futex_votes--;
+}
+
+static void watch_take(
+	struct job_process *process, struct job_thread *thread, const struct job_wait *wait)
+{
+	thread->looks[wait->act]++;
+	if (!wait->futex)
+		return;
+	watch_count_futex(process, wait);
+	watch_vote_futex(thread, wait->futex);
 }
 
 /* Whether a thread that has not run, or hardly, does the same still, and nothing else is asked about it: at which pipe it waits, and what
  * the kernel does for it, are looked at each time. */
 static bool watch_act_lasts(enum job_act act)
 {
-	return act != JOB_RUNS && act != JOB_WAITS_FILE && act != JOB_WAITS_INPUT &&
-	       act != JOB_WAITS_OUTPUT && act != JOB_STOPPED;
+	return act != JOB_RUNS && act != JOB_WAITS_READ && act != JOB_WAITS_WRITE &&
+	       act != JOB_WAITS_INPUT && act != JOB_WAITS_OUTPUT && act != JOB_STOPPED;
 }
 
 static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum job_act *act)
@@ -745,24 +770,24 @@ static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum j
 	struct watch_stat stat;
 	const bool asks = process->look_count % WATCH_QUIET_LOOKS ==
 			  (uint32_t)thread->tid % WATCH_QUIET_LOOKS;
+	*act = thread->wait.act;
 	if (thread->act_known && (thread->dormant || (thread->quiet && !asks)) &&
-		watch_act_lasts(thread->act)) {
-		*act = thread->act;
-		thread->looks[*act]++;
+		watch_act_lasts(*act)) {
+		watch_take(process, thread, &thread->wait);
 		return true;
 	}
 	if (proc_text_at(process->folder, text, sizeof text, "task/%d/stat", thread->tid) ||
 		!watch_parse_stat(text, &stat) || stat.state == 'Z' || stat.state == 'X')
 		return false;
 	const bool held = stat.state == 'D';
-	*act = stat.state == 'R' ? JOB_RUNS
-	       : stat.state == 'T' || stat.state == 't'
-		       ? JOB_STOPPED
-		       : watch_act_asleep(watch, process, thread->tid, held);
-	thread->looks[*act]++;
+	thread->wait = stat.state == 'R' ? (struct job_wait){.act = JOB_RUNS}
+		       : stat.state == 'T' || stat.state == 't'
+			       ? (struct job_wait){.act = JOB_STOPPED}
+			       : watch_wait_asleep(watch, process, thread->tid, held);
 	thread->held += held;
-	thread->act = *act;
 	thread->act_known = true;
+	watch_take(process, thread, &thread->wait);
+	*act = thread->wait.act;
 	return true;
 }
 
@@ -770,7 +795,10 @@ static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum j
  * thread's. */
 static unsigned watch_rank(enum job_act act)
 {
-	return act == JOB_RUNS ? 4 : act == JOB_WAITS_FILE ? 3 : act == JOB_WAITS_OUTPUT ? 2 : 1;
+	return act == JOB_RUNS                                  ? 4
+	       : act >= JOB_WAITS_READ && act <= JOB_WAITS_HELD ? 3
+	       : act == JOB_WAITS_OUTPUT                        ? 2
+								: 1;
 }
 
 static void watch_state_of(struct job_watch *watch, uint32_t index, double t_s)
@@ -778,6 +806,7 @@ static void watch_state_of(struct job_watch *watch, uint32_t index, double t_s)
 	struct job_process *process = &watch->record.processes[index];
 	enum job_act all = JOB_RUNS;
 	bool seen = false;
+	uint32_t ran = 0;
 	for (uint32_t at = process->first_thread; at; at = watch->record.threads[at - 1].next) {
 		struct job_thread *thread = &watch->record.threads[at - 1];
 		enum job_act act;
@@ -787,9 +816,12 @@ static void watch_state_of(struct job_watch *watch, uint32_t index, double t_s)
 			(watch_rank(act) == watch_rank(all) && thread->tid == process->pid))
 			all = act;
 		seen = true;
+		ran += act == JOB_RUNS;
 	}
 	process->looks[all] += seen;
 	process->look_count += seen;
+	process->runnable += ran;
+	watch_end_futexes(process, ran);
 	if (seen)
 		job_lives_look(&watch->record, index, all, t_s);
 	else
@@ -844,9 +876,10 @@ static bool watch_cgroup_number(
 	if (size <= 0)
 		return false;
 	text[size] = '\0';
-	*value = word                           ? parse_number_after(text, word)
-		 : strcmp(name, "cpu.max") == 0 ? parse_cpu_max(text)
-						: strtod(text, NULL);
+	*value = word                               ? parse_number_after(text, word)
+		 : strcmp(name, "cpu.max") == 0     ? parse_cpu_max(text)
+		 : strncmp(name, "memory.", 7) == 0 ? parse_memory_max(text)
+						    : strtod(text, NULL);
 	return !isnan(*value);
 }
 
@@ -863,17 +896,27 @@ static double watch_quota_of(const char *folder)
 	return quota / period;
 }
 
-/* The group with the least cores, of the process's and those above it; "" in tightest: none has a quota. */
-static double watch_find_quota(
-	struct job_watch *watch, const char *mount, char *group, char tightest[WATCH_TEXT_BYTES])
+/* Bytes that a group may use; INFINITY: it has no limit. */
+static double watch_memory_of(const char *folder)
+{
+	double bytes;
+	return watch_cgroup_number(folder, "memory.max", NULL, &bytes) ||
+			       watch_cgroup_number(folder, "memory.limit_in_bytes", NULL, &bytes)
+		       ? bytes
+		       : INFINITY;
+}
+
+/* The group with the least, of the process's and those above it; "" in tightest: none has a limit. */
+static double watch_find_tightest(struct job_watch *watch, const char *mount, char *group,
+	double (*limit_of)(const char *folder), char tightest[WATCH_TEXT_BYTES])
 {
 	double least = INFINITY;
 	for (;;) {
 		char folder[WATCH_TEXT_BYTES];
 		(void)snprintf(folder, sizeof folder, "%.256s%s%.3000s", watch->root, mount, group);
-		const double cores = watch_quota_of(folder);
-		if (cores < least) {
-			least = cores;
+		const double limit = limit_of(folder);
+		if (limit < least) {
+			least = limit;
 			memcpy(tightest, folder, WATCH_TEXT_BYTES);
 		}
 		char *slash = strrchr(group, '/');
@@ -883,15 +926,50 @@ static double watch_find_quota(
 	}
 }
 
+/* Of the group itself and those below it, where version 1 tells both. */
+static double watch_refaults(const char *text, const char *kind)
+{
+	char word[64];
+	(void)snprintf(word, sizeof word, "total_workingset_refault_%s", kind);
+	const double all = parse_number_after(text, word);
+	return isnan(all) ? parse_number_after(text, word + strlen("total_")) : all;
+}
+
+static void watch_memory(struct job_watch *watch, bool first)
+{
+	char text[WATCH_STATISTICS_BYTES];
+	char path[WATCH_TEXT_BYTES + 16];
+	struct job_record *record = &watch->record;
+	if (watch->memory_folder[0])
+		(void)snprintf(path, sizeof path, "%s/memory.stat", watch->memory_folder);
+	else
+		(void)snprintf(path, sizeof path, "%.256s/proc/vmstat", watch->root);
+	if (proc_text_at(AT_FDCWD, text, sizeof text, "%s", path))
+		text[0] = '\0';
+	const double file = watch_refaults(text, "file") * watch->page_bytes;
+	const double swap = watch_refaults(text, "anon") * watch->page_bytes;
+	if (first) {
+		watch->refault_file = file;
+		watch->refault_swap = swap;
+	}
+	record->refault_file = file - watch->refault_file;
+	record->refault_swap = swap - watch->refault_swap;
+}
+
 static void watch_find_limits(struct job_watch *watch, int folder)
 {
-	static const char *const mounts[][2] = {{"", "/sys/fs/cgroup"},
-		{"cpu", "/sys/fs/cgroup/cpu"}, {"cpu", "/sys/fs/cgroup/cpu,cpuacct"}};
+	static const struct {
+		const char *controller, *folder;
+		bool cpu, memory;
+	} mounts[] = {{"", "/sys/fs/cgroup", true, true},
+		{"cpu", "/sys/fs/cgroup/cpu", true, false},
+		{"cpu", "/sys/fs/cgroup/cpu,cpuacct", true, false},
+		{"memory", "/sys/fs/cgroup/memory", false, true}};
 	struct job_record *record = &watch->record;
 	char text[WATCH_TEXT_BYTES];
 	char group[1024];
 	char value[1024];
-	record->quota_cores = record->allowed_cpus = NAN;
+	record->quota_cores = record->allowed_cpus = record->memory_limit = NAN;
 	if (proc_text_at(folder, text, sizeof text, "status") == 0 &&
 		parse_field(text, "Cpus_allowed", value, sizeof value)) {
 		record->allowed_cpus = 0;
@@ -902,11 +980,19 @@ static void watch_find_limits(struct job_watch *watch, int folder)
 	}
 	if (proc_text_at(folder, text, sizeof text, "cgroup"))
 		return;
-	record->quota_cores = INFINITY;
-	for (size_t i = 0; i < sizeof mounts / sizeof mounts[0] && !watch->quota_folder[0]; i++)
-		if (parse_cgroup_path(text, mounts[i][0], group, sizeof group))
+	record->quota_cores = record->memory_limit = INFINITY;
+	for (size_t i = 0; i < COUNT(mounts); i++) {
+		if (mounts[i].cpu && !watch->quota_folder[0] &&
+			parse_cgroup_path(text, mounts[i].controller, group, sizeof group))
 			record->quota_cores = fmin(record->quota_cores,
-				watch_find_quota(watch, mounts[i][1], group, watch->quota_folder));
+				watch_find_tightest(watch, mounts[i].folder, group, watch_quota_of,
+					watch->quota_folder));
+		if (mounts[i].memory && !watch->memory_folder[0] &&
+			parse_cgroup_path(text, mounts[i].controller, group, sizeof group))
+			record->memory_limit = fmin(record->memory_limit,
+				watch_find_tightest(watch, mounts[i].folder, group, watch_memory_of,
+					watch->memory_folder));
+	}
 }
 
 /* Of the node and of the quota, since the watch began. */
@@ -922,6 +1008,7 @@ static void watch_surroundings(struct job_watch *watch, double t_s)
 		(void)watch_cgroup_number(
 			watch->quota_folder, "cpu.stat", "nr_throttled", &throttled);
 	}
+	watch_memory(watch, first);
 	if (!proc_cpu_ticks(watch->root, &now))
 		now = (struct cpu_ticks){NAN, NAN, NAN};
 	if (first) {
@@ -1016,6 +1103,7 @@ double job_watch_turn(struct job_watch *watch)
 
 void job_watch_finish(struct job_watch *watch)
 {
+	watch->finishing = true;
 	if (isnan(watch->record.ended_s))
 		job_watch_look(watch, JOB_COUNT, job_watch_now(watch));
 	watch->record.own_cpu_s =
@@ -1101,6 +1189,7 @@ int job_watch_open(
 	record->pid = options->pid;
 	record->begun_utc = clock_utc_seconds();
 	record->ended_s = record->throttled = record->node_cores = record->node_busy_cores = NAN;
+	record->refault_file = record->refault_swap = NAN;
 	record->no_blkio = watch->root[0] ? NULL : io_delay_unavailable();
 	const int code = watch_check(watch, err);
 	if (code)
@@ -1190,6 +1279,26 @@ double job_process_longest_queue_s(const struct job_record *record, size_t proce
 		if (record->threads[i].process == process)
 			most = fmax(most, job_thread_queue_s(&record->threads[i]));
 	return most;
+}
+
+double job_allowed_cpus(const struct job_process *process)
+{
+	double count = 0;
+	for (size_t i = 0; i < COUNT(process->cpus); i++)
+		count += __builtin_popcountll(process->cpus[i]);
+	return count > 0 ? count : NAN;
+}
+
+uint32_t job_looks_at_files(const uint32_t looks[JOB_ACTS])
+{
+	return looks[JOB_WAITS_READ] + looks[JOB_WAITS_WRITE] + looks[JOB_WAITS_SYNC] +
+	       looks[JOB_WAITS_FAULT] + looks[JOB_WAITS_HELD] + looks[JOB_WAITS_RING];
+}
+
+uint32_t job_looks_at_locks(const uint32_t looks[JOB_ACTS])
+{
+	return looks[JOB_WAITS_LOCK] + looks[JOB_WAITS_FILE_LOCK] + looks[JOB_WAITS_SEMAPHORE] +
+	       looks[JOB_WAITS_CONDITION];
 }
 
 double job_share(const struct job_process *process, enum job_act act)

@@ -29,6 +29,8 @@
 enum {
 	JOB_PROCESSES_MAX = 256,
 	JOB_THREADS_MAX = 4096,
+	JOB_FUTEXES_MAX = 16,       /* of one process */
+	JOB_CPUS_MAX = 1024,        /* that affinity is known of */
 	JOB_PIPES_MAX = 1024,       /* of one process: pipes and sockets that it holds */
 	JOB_DESCRIPTORS_MAX = 2048, /* of one process: looked at */
 	JOB_FILES_MAX = 4096,       /* told apart */
@@ -41,23 +43,37 @@ enum {
 	JOB_WHY_BYTES = 128,
 };
 
-/* What a thread does at a moment. */
+/* What a thread does at a moment: by the call that it is in and, of a lock, by that call's arguments. */
 enum job_act {
-	JOB_RUNS,         /* on a core, or waiting for one */
-	JOB_WAITS_FILE,   /* in a call on a file, or held by the kernel (D) */
-	JOB_WAITS_INPUT,  /* reads a pipe or a socket */
-	JOB_WAITS_OUTPUT, /* writes to one */
-	JOB_WAITS_POLL,   /* for any of several descriptors */
-	JOB_WAITS_LOCK,   /* futex: a lock, a semaphore, a condition */
-	JOB_WAITS_TIME,   /* sleeps for a time of its own choice */
+	JOB_RUNS,        /* on a core, or waiting for one */
+	JOB_WAITS_READ,  /* in a call that reads a file or looks one up */
+	JOB_WAITS_WRITE, /* in one that writes a file or changes a folder */
+	JOB_WAITS_SYNC,  /* until written bytes are on the device: fsync */
+	JOB_WAITS_FAULT, /* in no call, and held (D): a page of a mapped file, of swap, or memory that is short */
+	JOB_WAITS_HELD,      /* held (D) in another call */
+	JOB_WAITS_INPUT,     /* reads a pipe, or a socket of this node */
+	JOB_WAITS_OUTPUT,    /* writes to one */
+	JOB_WAITS_NETWORK,   /* reads or writes any other socket */
+	JOB_WAITS_POLL,      /* for any of several descriptors */
+	JOB_WAITS_LOCK,      /* a mutex that another thread holds */
+	JOB_WAITS_FILE_LOCK, /* flock, fcntl */
+	JOB_WAITS_SEMAPHORE, /* one that processes share, as locks and queues of Python's multiprocessing have */
+	JOB_WAITS_CONDITION, /* until a thread of its process wakes it: conditions, Python's locks and its GIL */
+	JOB_WAITS_TIME, /* sleeps for a time of its own choice */
 	JOB_WAITS_CHILD,
-	JOB_WAITS_RING,   /* io_uring_enter */
+	JOB_WAITS_RING,   /* io_uring_enter, io_getevents */
 	JOB_WAITS_DEVICE, /* ioctl */
 	JOB_STOPPED,
 	JOB_WAITS_OTHER, /* elsewhere, or it may not be seen */
 	JOB_ACTS
 };
-const char *job_act_name(enum job_act act); /* "runs", "file", "input", ... */
+const char *job_act_name(enum job_act act); /* "runs", "read", "input", ... */
+
+struct job_wait {
+	enum job_act act;
+	uint64_t futex; /* where it waits in its memory, in steps of 8 bytes; 0: at no futex */
+	bool timed;     /* with a time-out, after which it looks again */
+};
 
 /* Since the process or the thread began; NAN: not told. */
 enum job_count {
@@ -75,6 +91,8 @@ enum job_count {
 	JOB_DISK_READ, /* bytes that came from a block device or a network file system's server */
 	JOB_DISK_WRITTEN,
 	JOB_CHILD_CPU_S, /* of children that ended, and of theirs; of threads their process's */
+	JOB_YIELDED,   /* of a thread: times that it left its core to wait */
+	JOB_PREEMPTED, /* that its core was taken from it */
 	JOB_COUNTS
 };
 
@@ -90,10 +108,13 @@ struct job_thread {
 	uint32_t held; /* of these: in uninterruptible sleep (D) */
 	bool gone;
 	bool sampled; /* job_sampler.h's own: it has an event of it */
+	/* The futex that it waited at most often, if it was at one in more than half of its waits there; see job_futexes. */
+	uint64_t futex;
+	uint32_t futex_votes;
 	/* The watch's own: the next thread of its process, index + 1; what it did when it was last looked at; and that it has not
 	 * run since. */
 	uint32_t next;
-	enum job_act act;
+	struct job_wait wait;
 	bool act_known, dormant;
 	bool quiet; /* it runs so seldom that it is not asked in each look */
 };
@@ -103,8 +124,18 @@ struct job_pipe {
 	uint64_t number;            /* ascending in a process */
 	uint64_t peer;              /* of a socket: the number of the other end; 0: not known */
 	bool socket, reads, writes; /* what it was opened for */
+	bool network;               /* a socket that is not of this node's alone */
 	uint32_t read_looks,
 		write_looks; /* looks that found a thread waiting in a read, a write of it */
+};
+
+/* A place in a process's memory where its threads wait: the rarest give way where there are more. */
+struct job_futex {
+	uint64_t address;      /* in steps of 8 bytes: a condition uses two words in turn */
+	uint32_t waits, timed; /* threads that looks found there; of these with a time-out */
+	uint32_t looks;        /* looks that found any there */
+	uint32_t ran;          /* threads of the process that ran in these looks, in all */
+	uint32_t most, now;    /* threads at once; the watch's own: in this look */
 };
 
 struct job_process {
@@ -118,6 +149,10 @@ struct job_process {
 	/* Looks at all threads at once: what the process does, by the busiest of its threads, or by its first where all wait. */
 	uint32_t looks[JOB_ACTS];
 	uint32_t look_count;
+	uint32_t runnable; /* threads that ran or were ready to, in all these looks */
+	struct job_futex futexes[JOB_FUTEXES_MAX];
+	uint64_t cpus[JOB_CPUS_MAX / 64]; /* bits: where it may run by affinity; none: not known */
+	bool vague; /* its threads' calls may not be seen: which kind of wait is told by the kernel's function (wchan) */
 	uint32_t file_looks; /* in FILES looks: it had a data file open for reading */
 	uint32_t open_looks; /* FILES looks */
 	uint32_t threads_most;
@@ -202,6 +237,9 @@ struct job_record {
 	/* What the process that was asked for may use: CPUs by affinity, cores by the tightest CPU quota of its control groups
 	 * (INFINITY: none), and the share of the quota's periods in which it was used up.  NAN: not told. */
 	double allowed_cpus, quota_cores, throttled;
+	/* Bytes that came back from a device though they had been in memory (refaults): of files, of swap.  Of its control group
+	 * where that has a limit of memory, else of the node; memory_limit: that limit, INFINITY: none.  NAN: not told. */
+	double refault_file, refault_swap, memory_limit;
 	const char *no_blkio; /* why JOB_BLKIO_S is not known; NULL: it is */
 };
 
@@ -257,6 +295,11 @@ double job_process_seconds(const struct job_process *process);
 double job_thread_queue_s(const struct job_thread *thread);
 double job_process_queue_s(const struct job_record *record, size_t process);
 double job_process_longest_queue_s(const struct job_record *record, size_t process);
+/* Looks that found it in a call on a file, its pages and io_uring included; at a lock or a condition of any kind. */
+uint32_t job_looks_at_files(const uint32_t looks[JOB_ACTS]);
+uint32_t job_looks_at_locks(const uint32_t looks[JOB_ACTS]);
+/* CPUs that its affinity leaves; NAN: not known. */
+double job_allowed_cpus(const struct job_process *process);
 /* Share of the looks; NAN: none. */
 double job_share(const struct job_process *process, enum job_act act);
 

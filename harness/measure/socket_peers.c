@@ -5,7 +5,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -32,6 +31,8 @@ static void socket_peer_take(
 		bsearch(&wanted, sockets, count, sizeof *sockets, socket_peer_order);
 	size_t left = header->nlmsg_len - NLMSG_LENGTH(sizeof *message);
 	const char *at = (const char *)(message + 1);
+	if (found)
+		found->found = true;
 	while (found && left >= sizeof(struct rtattr)) {
 		struct rtattr attribute;
 		memcpy(&attribute, at, sizeof attribute);
@@ -65,14 +66,16 @@ static bool socket_peers_ask(int fd)
 	return send(fd, &ask, sizeof ask, 0) == (ssize_t)sizeof ask;
 }
 
-/* Whether more is to come. */
-static bool socket_peers_read(int fd, void *bytes, struct socket_peer *sockets, size_t count)
+/* Whether more is to come; *done: that was all. */
+static bool socket_peers_read(
+	int fd, void *bytes, struct socket_peer *sockets, size_t count, bool *done)
 {
 	const ssize_t got = recv(fd, bytes, PEERS_ANSWER_BYTES, 0);
 	unsigned left = got > 0 ? (unsigned)got : 0;
 	for (struct nlmsghdr *header = bytes; NLMSG_OK(header, left);
 		header = NLMSG_NEXT(header, left)) {
-		if (header->nlmsg_type == NLMSG_DONE || header->nlmsg_type == NLMSG_ERROR)
+		*done = header->nlmsg_type == NLMSG_DONE;
+		if (*done || header->nlmsg_type == NLMSG_ERROR)
 			return false;
 		if (header->nlmsg_type == SOCK_DIAG_BY_FAMILY)
 			socket_peer_take(header, sockets, count);
@@ -80,20 +83,22 @@ static bool socket_peers_read(int fd, void *bytes, struct socket_peer *sockets, 
 	return got > 0;
 }
 
-void socket_peers_find(struct socket_peer *sockets, size_t count)
+bool socket_peers_find(struct socket_peer *sockets, size_t count)
 {
 	const struct timeval wait = {.tv_usec = 20000};
 	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	void *bytes = malloc(PEERS_ANSWER_BYTES);
+	bool done = false;
 	if (fd >= 0 && bytes && count > 0 &&
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) == 0 &&
 		socket_peers_ask(fd)) {
 		qsort(sockets, count, sizeof *sockets, socket_peer_order);
 		for (int i = 0; i < PEERS_ANSWERS_MAX; i++)
-			if (!socket_peers_read(fd, bytes, sockets, count))
+			if (!socket_peers_read(fd, bytes, sockets, count, &done))
 				break;
 	}
 	free(bytes);
 	if (fd >= 0)
 		(void)close(fd);
+	return done;
 }

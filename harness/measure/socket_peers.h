@@ -3,15 +3,17 @@
 #ifndef MLBENCH_MEASURE_SOCKET_PEERS_H
 #define MLBENCH_MEASURE_SOCKET_PEERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct socket_peer {
 	uint64_t number; /* of a socket, as /proc/PID/fd has it: "socket:[NUMBER]" */
 	uint64_t peer;   /* of the other end; 0: not known */
+	bool found;      /* it is a Unix socket */
 };
 
-/* Fills in the peers of those that have one.  At most some ms, and nothing where the kernel does not answer. */
-void socket_peers_find(struct socket_peer *sockets, size_t count);
+/* Fills in the peers of those that have one.  At most some ms; false: the kernel did not tell it all. */
+bool socket_peers_find(struct socket_peer *sockets, size_t count);
 
 #endif

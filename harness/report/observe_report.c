@@ -73,6 +73,9 @@ static json_t *observe_process(const struct observe_input *in, size_t i)
 	SET("stands_for", json_integer(p->stands_for ? p->stands_for : 1));
 	SET("seconds", fields_number(seconds));
 	SET("threads", json_integer(p->threads_most));
+	SET("runnable_threads",
+		fields_number(p->look_count ? (double)p->runnable / p->look_count : NAN));
+	SET("allowed_cpus", fields_number(job_allowed_cpus(p)));
 	for (size_t k = 0; k < COUNT(rates); k++)
 		SET(rates[k].name, observe_rate(p->first, p->last, rates[k].count, seconds));
 	SET("run_queue_wait",
@@ -83,6 +86,7 @@ static json_t *observe_process(const struct observe_input *in, size_t i)
 	SET("resident_growth_per_s", observe_rate(p->first, p->last, JOB_RESIDENT, seconds));
 	SET("looks", json_integer(p->look_count));
 	SET("acts", observe_acts(p->looks, p->look_count));
+	SET("calls_hidden", json_boolean(p->vague));
 	SET("data_file_open",
 		fields_number(p->open_looks ? (double)p->file_looks / p->open_looks : NAN));
 	SET("pipes", json_integer((json_int_t)p->pipe_count));
@@ -111,11 +115,13 @@ static json_t *observe_thread(const struct job_record *record, const struct job_
 	double looks = 0;
 	for (int i = 0; i < JOB_ACTS; i++)
 		looks += t->looks[i];
-	return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pid",
+	return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pid",
 		record->processes[t->process].pid, "tid", t->tid, "name", fields_text(t->name),
 		"seconds", fields_number(seconds), "cpu",
 		observe_rate(t->first, t->last, JOB_CPU_S, seconds), "run_queue_wait",
-		fields_number(seconds > 0 ? job_thread_queue_s(t) / seconds : NAN), "block_io_wait",
+		fields_number(seconds > 0 ? job_thread_queue_s(t) / seconds : NAN), "yields_per_s",
+		observe_rate(t->first, t->last, JOB_YIELDED, seconds), "preemptions_per_s",
+		observe_rate(t->first, t->last, JOB_PREEMPTED, seconds), "block_io_wait",
 		observe_rate(t->first, t->last, JOB_BLKIO_S, seconds), "uninterruptible",
 		fields_number(looks > 0 ? t->held / looks : NAN), "looks",
 		json_integer((json_int_t)looks), "acts", observe_acts(t->looks, looks));
@@ -320,7 +326,7 @@ static json_t *observe_about(const struct job_record *record)
 	char begun[CLOCK_UTC_BYTES];
 	clock_format_utc(record->begun_utc, begun);
 	return json_pack(
-		"{s:i, s:s, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}",
+		"{s:i, s:s, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"pid", record->pid, "begun", begun, "seconds", fields_number(record->watched_s),
 		"ended_after", fields_number(record->ended_s), "state_looks", (int)record->states,
 		"file_looks", (int)record->files, "count_looks", (int)record->counts,
@@ -331,7 +337,10 @@ static json_t *observe_about(const struct job_record *record)
 		fields_number(record->node_busy_cores), "allowed_cpus",
 		fields_number(record->allowed_cpus), "quota_cores",
 		fields_number(record->quota_cores), "throttled_periods",
-		fields_number(record->throttled));
+		fields_number(record->throttled), "memory_limit_bytes",
+		fields_number(record->memory_limit), "refaulted_file_bytes",
+		fields_number(record->refault_file), "refaulted_swap_bytes",
+		fields_number(record->refault_swap));
 }
 
 json_t *observe_json(const struct observe_input *in)
@@ -360,22 +369,44 @@ json_t *observe_json(const struct observe_input *in)
 
 /* --- the text ----------------------------------------------------------------------------------- */
 
+/* Sums of shares. */
+static void observe_acts_cell(
+	const json_t *row, const enum job_act *acts, size_t count, struct buffer *out)
+{
+	char path[JOB_NAME_BYTES];
+	double share = 0;
+	for (size_t i = 0; i < count; i++) {
+		(void)snprintf(path, sizeof path, "acts.%s", job_act_name(acts[i]));
+		share += column_number(row, path);
+	}
+	if (!isnan(share))
+		buffer_format(out, "%.0f%%", 100 * share);
+}
+
 static void observe_waits_cell(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	const double share = column_number(row, "acts.input") + column_number(row, "acts.poll");
+	static const enum job_act acts[] = {JOB_WAITS_INPUT, JOB_WAITS_NETWORK, JOB_WAITS_POLL};
 	(void)column;
-	if (!isnan(share))
-		buffer_format(out, "%.0f%%", 100 * share);
+	observe_acts_cell(row, acts, COUNT(acts), out);
 }
 
 static void observe_files_cell(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	const double share = column_number(row, "acts.file") + column_number(row, "acts.ring");
+	static const enum job_act acts[] = {JOB_WAITS_READ, JOB_WAITS_WRITE, JOB_WAITS_SYNC,
+		JOB_WAITS_FAULT, JOB_WAITS_HELD, JOB_WAITS_RING};
 	(void)column;
-	if (!isnan(share))
-		buffer_format(out, "%.0f%%", 100 * share);
+	observe_acts_cell(row, acts, COUNT(acts), out);
+}
+
+static void observe_locks_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	static const enum job_act acts[] = {
+		JOB_WAITS_LOCK, JOB_WAITS_FILE_LOCK, JOB_WAITS_SEMAPHORE, JOB_WAITS_CONDITION};
+	(void)column;
+	observe_acts_cell(row, acts, COUNT(acts), out);
 }
 
 static enum ink observe_role_ink(const struct table_column *column, const json_t *row)
@@ -391,7 +422,7 @@ static const struct table_column process_columns[] = {
 	{.head = "run-queue\nwait", .path = "run_queue_wait", .unit = COLUMN_SHARE, .keep = 2},
 	{.head = "file\nwait", .text_of = observe_files_cell},
 	{.head = "input\nwait", .text_of = observe_waits_cell},
-	{.head = "lock", .path = "acts.lock", .unit = COLUMN_SHARE, .keep = 4},
+	{.head = "lock", .text_of = observe_locks_cell, .keep = 4},
 	{.head = "sleep", .path = "acts.time", .unit = COLUMN_SHARE, .keep = 5},
 	{.head = "read", .path = "read_bytes_per_s", .unit = COLUMN_RATE, .keep = 1},
 	{.head = "memory", .path = "resident_bytes", .unit = COLUMN_BYTES, .keep = 3},
@@ -406,7 +437,7 @@ static const struct table_column thread_columns[] = {
 	{.head = "run-queue\nwait", .path = "run_queue_wait", .unit = COLUMN_SHARE},
 	{.head = "file\nwait", .text_of = observe_files_cell},
 	{.head = "input\nwait", .text_of = observe_waits_cell},
-	{.head = "lock", .path = "acts.lock", .unit = COLUMN_SHARE},
+	{.head = "lock", .text_of = observe_locks_cell},
 	{.head = "name", .left = true, .path = "name", .keep = 1},
 };
 

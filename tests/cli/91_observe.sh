@@ -129,7 +129,7 @@ if [ -e slow/private_name_1.jpg ]; then
 	pids="$pids $pid"
 	until_true grep -q started started
 	observed
-	holds 'len(roles("loader")) == 2 and mean([p["acts"]["file"] for p in roles("loader")]) > mean([waits(p) for p in roles("loader")])'
+	holds 'len(roles("loader")) == 2 and mean([p["acts"]["read"] for p in roles("loader")]) > mean([waits(p) for p in roles("loader")])'
 	holds 'any(f["file_system"].startswith("fuse") and f["kind"] == "jpg" and 20000 <= f["mean_bytes"] <= 40000 for f in d["files"])'
 	holds 'd["verdict"]["stage"] != "step" and d["verdict"]["resource"] not in ("latency", "device")'
 	holds '(d["environment"]["file_system"], d["environment"]["device"]) == ("fuse", "network")'

@@ -142,7 +142,7 @@ static void test_two_sides(void **state)
 	loaders(80, JOB_RUNS, 60, 5, 4);
 	assert_verdict("loader", "cores");
 	(void)empty_record(state);
-	loaders(80, JOB_WAITS_FILE, 90, 5, 0);
+	loaders(80, JOB_WAITS_READ, 90, 5, 0);
 	assert_verdict("read", "latency or device"); /* never one of them: one operating point */
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_LOCK, 90, 0, 0);
@@ -280,7 +280,7 @@ static void readers_with(bool socket)
 	does(parent, JOB_WAITS_TIME, LOOKS);
 	for (int i = 0; i < 2; i++) {
 		struct job_process *reader = add(11 + i, 10, 1, 0);
-		does(reader, JOB_WAITS_FILE, 90);
+		does(reader, JOB_WAITS_READ, 90);
 		joined(parent, reader, 5, 0);
 		joined(reader, parent, 5, 0);
 		reader->last[JOB_WRITTEN] = socket ? 1e6 : 0;
@@ -338,7 +338,7 @@ static void test_few_looks(void **state)
 static void test_one_process(void **state)
 {
 	(void)state;
-	does(add(10, 1, 0.5, 0), JOB_WAITS_FILE, 95);
+	does(add(10, 1, 0.5, 0), JOB_WAITS_READ, 95);
 	job_verdict_find(&record, NULL, &verdict);
 	assert_int_equal(verdict.roles[0], JOB_ROLE_WHOLE);
 	assert_verdict("read", "latency or device");

@@ -198,17 +198,21 @@ static void test_states(void **state)
 	set_call(101, SYS_write, 6);
 	set_call(102, SYS_read, 7);
 	job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES | JOB_FILES, 0);
-	set_call(100, SYS_futex, 0);
+	char condition[96];
+	(void)snprintf(condition, sizeof condition, "%ld 0x7f0 0x89 0x0 0x0 0x0 0x0 0x7ff 0x7ff\n",
+		(long)SYS_futex);
+	fake_task(100, "syscall", condition);
 	fake_process(101, "worker", 'R', 100, 60, 1100);
 	fake_task(102, "syscall", "-1 0x7ff 0x7ff\n"); /* a page fault that waits */
 	job_watch_look(watch, JOB_STATES, 1);
 	const struct job_process *trainer = process_of(watch, 100);
 	const struct job_process *worker = process_of(watch, 101);
 	assert_int_equal(trainer->looks[JOB_WAITS_INPUT], 1);
-	assert_int_equal(trainer->looks[JOB_WAITS_LOCK], 1);
+	assert_int_equal(trainer->looks[JOB_WAITS_CONDITION], 1);
 	assert_int_equal(worker->looks[JOB_WAITS_OUTPUT], 1);
 	assert_int_equal(worker->looks[JOB_RUNS], 1);
-	assert_int_equal(process_of(watch, 102)->looks[JOB_WAITS_FILE], 2);
+	assert_int_equal(process_of(watch, 102)->looks[JOB_WAITS_READ], 1);
+	assert_int_equal(process_of(watch, 102)->looks[JOB_WAITS_FAULT], 1);
 	assert_int_equal(trainer->pipe_count, 1);
 	assert_int_equal(trainer->pipes[0].number, 77);
 	assert_true(trainer->pipes[0].reads && !trainer->pipes[0].writes);
@@ -231,12 +235,161 @@ static void test_dormant(void **state)
 	set_call(100, SYS_ioctl, 0);
 	job_watch_look(watch, JOB_COUNT | JOB_STATES, 1);
 	assert_int_equal(thread->tid, 100);
-	assert_int_equal(thread->looks[JOB_WAITS_LOCK], 2);
+	assert_int_equal(thread->looks[JOB_WAITS_SEMAPHORE], 2);
 	assert_float_equal(thread->last_s, 1, 0);
 	fake_task(100, "schedstat", "500000700 300 6\n");
 	job_watch_look(watch, JOB_COUNT | JOB_STATES, 2);
 	assert_int_equal(thread->looks[JOB_WAITS_DEVICE], 1);
-	assert_int_equal(process_of(watch, 100)->looks[JOB_WAITS_LOCK], 2);
+	assert_int_equal(process_of(watch, 100)->looks[JOB_WAITS_SEMAPHORE], 2);
+	job_watch_close(watch);
+}
+
+/* One call after the other, each with the arguments that tell it apart. */
+static void test_kinds_of_waits(void **state)
+{
+	static const struct {
+		long call;
+		const char *arguments;
+		enum job_act act;
+	} calls[] = {
+		{SYS_futex, "0x7000 0x80 0x2 0x0", JOB_WAITS_LOCK}, /* glibc's mutex */
+		{SYS_futex, "0x7000 0x86 0x0 0x0", JOB_WAITS_LOCK}, /* one with an owner (PI) */
+		{SYS_futex, "0x7000 0x189 0x0 0x0", JOB_WAITS_CONDITION}, /* sem_wait of threads */
+		{SYS_futex, "0x7000 0x89 0x0 0x7fff", JOB_WAITS_CONDITION},
+		{SYS_futex, "0x7000 0x109 0x0 0x0", JOB_WAITS_SEMAPHORE},   /* of processes */
+		{SYS_futex, "0x7000 0x109 0x312 0x0", JOB_WAITS_CONDITION}, /* joins a thread */
+		{SYS_semtimedop, "0x1 0x7ff 0x1 0x0", JOB_WAITS_SEMAPHORE},
+		{SYS_flock, "0x7 0x2 0x0 0x0", JOB_WAITS_FILE_LOCK},
+		{SYS_fcntl, "0x7 0x7 0x7ff 0x0", JOB_WAITS_FILE_LOCK},
+		{SYS_fcntl, "0x7 0x3 0x0 0x0", JOB_WAITS_OTHER},
+		{SYS_pread64, "0x7 0x7ff 0x10 0x0", JOB_WAITS_READ},
+		{SYS_write, "0x7 0x7ff 0x10 0x0", JOB_WAITS_WRITE},
+		{SYS_fsync, "0x7 0x0 0x0 0x0", JOB_WAITS_SYNC},
+		{SYS_read, "0x8 0x7ff 0x10 0x0", JOB_WAITS_INPUT},
+		{SYS_clock_nanosleep, "0x0 0x0 0x7ff 0x0", JOB_WAITS_TIME},
+		{SYS_io_uring_enter, "0x9 0x0 0x1 0x1", JOB_WAITS_RING},
+	};
+	struct job_watch *watch = open_job(100);
+	const struct job_thread *thread = job_watch_record(watch)->threads;
+	(void)state;
+	fake_file("/data/out.pt", "x");
+	fake_fd(100, 7, "/data/out.pt", "flags:\t02\nmnt_id:\t31\n");
+	fake_fd(100, 8, "socket:[55]", "flags:\t02\n");
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 0);
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+		char text[160];
+		const uint32_t before = thread->looks[calls[i].act];
+		(void)snprintf(text, sizeof text, "%ld %s 0x0 0x0 0x7ff 0x7ff\n", calls[i].call,
+			calls[i].arguments);
+		fake_task(100, "syscall", text);
+		job_watch_look(watch, JOB_STATES, (double)i);
+		assert_int_equal(thread->looks[calls[i].act], before + 1);
+	}
+	assert_int_equal(thread->tid, 100);
+	/* Held by the kernel, in a call that says nothing of files. */
+	fake_process(100, "train (x) y", 'D', 1, 100, 1000);
+	fake_task(100, "syscall", "11 0x0 0x0 0x0 0x0 0x0 0x0 0x7ff 0x7ff\n");
+	job_watch_look(watch, JOB_STATES, 20);
+	assert_int_equal(thread->looks[JOB_WAITS_HELD], 1);
+	/* The call may not be seen: the kernel's function says what it waits for. */
+	fake_drop("/proc/100/task/100/syscall");
+	fake_file("/proc/100/task/100/syscall/x", "");
+	fake_task(100, "wchan", "locks_lock_inode_wait");
+	job_watch_look(watch, JOB_STATES, 21);
+	fake_task(100, "wchan", "hrtimer_nanosleep");
+	job_watch_look(watch, JOB_STATES, 22);
+	assert_int_equal(thread->looks[JOB_WAITS_FILE_LOCK], 3);
+	assert_int_equal(thread->looks[JOB_WAITS_TIME], 2);
+	assert_true(process_of(watch, 100)->vague && !process_of(watch, 100)->unknown[0]);
+	fake_task(100, "wchan", "0"); /* nor that */
+	job_watch_look(watch, JOB_STATES, 23);
+	assert_non_null(strstr(process_of(watch, 100)->unknown, "what its threads wait for"));
+	job_watch_close(watch);
+}
+
+static void fake_thread(int pid, int tid, char what, const char *call)
+{
+	char path[128];
+	(void)snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
+	fake_stat(path, tid, "pool", what, pid, 1, 1000);
+	(void)snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, tid);
+	fake_file(path, call);
+	(void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, tid);
+	fake_file(path, "");
+}
+
+/* Threads that take turns at one place, whose two words a condition uses in turn, and more places than there is room for. */
+static void test_futexes(void **state)
+{
+	char call[96];
+	(void)state;
+	fake_process(100, "train (x) y", 'R', 1, 100, 1000);
+	(void)snprintf(
+		call, sizeof call, "%ld 0x7f00 0x89 0x0 0x7fff 0x0 0x0 0x7 0x7\n", (long)SYS_futex);
+	fake_thread(100, 111, 'S', call);
+	(void)snprintf(
+		call, sizeof call, "%ld 0x7f04 0x89 0x0 0x7fff 0x0 0x0 0x7 0x7\n", (long)SYS_futex);
+	fake_thread(100, 112, 'S', call);
+	struct job_watch *watch = open_job(100);
+	const struct job_record *record = job_watch_record(watch);
+	const struct job_process *process = record->processes;
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES, 0);
+	job_watch_look(watch, JOB_STATES, 1);
+	assert_int_equal(process->futexes[0].address, 0x7f00);
+	assert_int_equal(process->futexes[0].waits, 4);
+	assert_int_equal(process->futexes[0].timed, 4);
+	assert_int_equal(process->futexes[0].looks, 2);
+	assert_int_equal(process->futexes[0].most, 2);
+	assert_int_equal(process->futexes[0].ran, 2);
+	assert_int_equal(process->runnable, 2);
+	for (size_t i = 0; i < record->thread_count; i++)
+		if (record->threads[i].tid > 110 && record->threads[i].tid < 120)
+			assert_int_equal(record->threads[i].futex, 0x7f00);
+	for (unsigned i = 0; i < 3 * JOB_FUTEXES_MAX; i++) {
+		(void)snprintf(call, sizeof call, "%ld 0x%x 0x89 0x0 0x0 0x0 0x0 0x7 0x7\n",
+			(long)SYS_futex, 0x9000 + 64 * i);
+		fake_thread(100, 112, 'S', call);
+		job_watch_look(watch, JOB_STATES, 2 + i);
+	}
+	assert_int_equal(process->futexes[0].address, 0x7f00);
+	assert_int_equal(process->futexes[0].waits, 4 + 3 * JOB_FUTEXES_MAX);
+	job_watch_close(watch);
+}
+
+/* Affinity, switches, and what came back though it had been in memory. */
+static void test_surroundings(void **state)
+{
+	struct job_watch *watch;
+	(void)state;
+	fake_task(101, "status",
+		"Name:\tworker\nCpus_allowed:\t00000001,00000005\nvoluntary_ctxt_switches:\t7\n"
+		"nonvoluntary_ctxt_switches:\t3\n");
+	fake_file("/proc/101/cgroup", "4:memory:/job/one\n0::/\n");
+	fake_file("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000000\n");
+	fake_file("/sys/fs/cgroup/memory/job/memory.stat",
+		"workingset_refault_file 1\ntotal_workingset_refault_anon 5\ntotal_workingset_refault_file 10\n");
+	watch = open_job(101);
+	const struct job_record *record = job_watch_record(watch);
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 0);
+	assert_float_equal(record->memory_limit, 1e6, 0);
+	assert_float_equal(job_allowed_cpus(record->processes), 3, 0);
+	assert_int_equal(record->processes[0].cpus[0], (UINT64_C(1) << 32) + 5);
+	fake_process(101, "worker", 'R', 100, 60, 1100);
+	fake_task(101, "status",
+		"Cpus_allowed:\t2\nvoluntary_ctxt_switches:\t27\nnonvoluntary_ctxt_switches:\t4\n");
+	fake_file("/sys/fs/cgroup/memory/job/memory.stat",
+		"total_workingset_refault_anon 5\ntotal_workingset_refault_file 12\n");
+	job_watch_look(
+		watch, JOB_COUNT, 1); /* one of the looks between which the long text is not read */
+	assert_true(record->refault_file > 2 * 4095 && record->refault_swap <= 0);
+	for (int i = 0; i < 8; i++) {
+		fake_process(101, "worker", 'R', 100, 61 + (unsigned)i, 1100);
+		job_watch_look(watch, JOB_COUNT, 2 + i);
+	}
+	const struct job_thread *thread = record->threads;
+	assert_float_equal(job_grown(thread->first, thread->last, JOB_YIELDED), 20, 0);
+	assert_float_equal(job_grown(thread->first, thread->last, JOB_PREEMPTED), 1, 0);
+	assert_int_equal(record->processes[0].cpus[0], 2);
 	job_watch_close(watch);
 }
 
@@ -451,6 +604,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_comes_and_goes, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_states, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_dormant, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_kinds_of_waits, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_futexes, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_surroundings, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_generations, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_lives, job_up, job_down),
 		cmocka_unit_test(test_rank_names),

@@ -43,7 +43,7 @@ static void write_file(const char *text, size_t size)
 /* A trainer that waits for data half of its time, and two loaders: each uses 0.8 of a core, and is in calls on files for 0.2 of
  * its time.  10 MB/s of files of 100 KB: 100 files/s. */
 #define ACTS(runs, file, input, lock, time)                                 \
-	"\"acts\":{\"runs\":" #runs ",\"file\":" #file ",\"input\":" #input \
+	"\"acts\":{\"runs\":" #runs ",\"read\":" #file ",\"input\":" #input \
 	",\"output\":0,\"poll\":0,\"lock\":" #lock ",\"time\":" #time       \
 	",\"child\":0,\"ring\":0,\"device\":0,\"stopped\":0,\"other\":0}"
 #define PROCESS(role, cpu, read, acts)                                                             \
