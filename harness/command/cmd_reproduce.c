@@ -101,6 +101,11 @@ static int reproduce_read_case(struct reproduce *r, struct error *err)
 			"'mlbench run' measures configurations",
 			path);
 	int code = case_read(&r->file, found, err);
+	if (!code && r->file.check == CASE_CHECK_UNFAITHFUL)
+		code = error_set(err, -ENOTSUP,
+			"'%s' is marked unfaithful, so nothing is concluded from it: %.160s; fit it again with more "
+			"sources, or measure the twin alone with 'mlbench run'",
+			path, r->file.check_why);
 	if (!code)
 		code = case_config(&r->file, r->as_reported, &r->twin, err);
 	return code ? code : config_place_read(&r->twin, r->invocation, NULL, err);

@@ -52,6 +52,8 @@ void case_release(struct case_file *file)
 	free(file->complaint);
 	free(file->scrubbed);
 	free(file->source);
+	free(file->check_why);
+	free(file->compared);
 	*file = (struct case_file){0};
 }
 
@@ -238,6 +240,35 @@ int case_change(struct case_file *file, bool helps, const char *text, struct err
 		return code;
 	}
 	file->changes[file->change_count++] = change;
+	return 0;
+}
+
+const char *case_check_name(enum case_check check)
+{
+	static const char *const names[CASE_CHECKS] = {"", "faithful", "unchecked", "unfaithful"};
+	return names[check];
+}
+
+int case_say_check(
+	struct case_file *file, enum case_check check, const char *why, struct error *err)
+{
+	char *copy = strdup(why);
+	if (!copy)
+		return error_set(err, -ENOMEM, "out of memory");
+	free(file->check_why);
+	file->check_why = copy;
+	file->check = check;
+	return 0;
+}
+
+int case_compare(struct case_file *file, const char *line, struct error *err)
+{
+	char *lines = NULL;
+	if (asprintf(&lines, "%s%s%s", file->compared ? file->compared : "",
+		    file->compared ? "\n" : "", line) < 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	free(file->compared);
+	file->compared = lines;
 	return 0;
 }
 
@@ -509,6 +540,16 @@ static void case_print_change(const struct case_change *change, struct buffer *o
 	buffer_release(&line);
 }
 
+static void case_print_lines(const char *name, const char *lines, struct buffer *out)
+{
+	for (const char *at = lines; at && *at;) {
+		const size_t length = strcspn(at, "\n");
+		buffer_format(out, "%s = ", name);
+		case_print_value(at, length, out);
+		at += length + (at[length] == '\n');
+	}
+}
+
 static void case_print_about(const struct case_file *file, struct buffer *out)
 {
 	buffer_text(out,
@@ -527,16 +568,14 @@ static void case_print_about(const struct case_file *file, struct buffer *out)
 	buffer_format(out, "version = %d\n", CASE_VERSION);
 	if (file->created[0])
 		buffer_format(out, "created = %s\n", file->created);
-	for (const char *at = file->complaint; at && *at;) {
-		const size_t length = strcspn(at, "\n");
-		buffer_text(out, "complaint = ");
-		case_print_value(at, length, out);
-		at += length + (at[length] == '\n');
-	}
+	case_print_lines("complaint", file->complaint, out);
 	if (file->scrubbed && file->scrubbed[0])
 		case_print_words("scrubbed", file->scrubbed, out);
 	if (file->source)
 		case_print_words("source", file->source, out);
+	if (file->check != CASE_CHECK_UNSAID)
+		case_print_words(case_check_name(file->check), file->check_why, out);
+	case_print_lines("compared", file->compared, out);
 	for (size_t i = 0; i < file->change_count; i++)
 		case_print_change(&file->changes[i], out);
 }

@@ -66,6 +66,15 @@ struct case_change {
 	char *text;             /* owned */
 };
 
+/* What running the twin where the case was made said of it. */
+enum case_check {
+	CASE_CHECK_UNSAID,
+	CASE_CHECK_FAITHFUL,
+	CASE_CHECK_UNCHECKED,
+	CASE_CHECK_UNFAITHFUL, /* nothing is concluded from it */
+	CASE_CHECKS
+};
+
 struct case_file {
 	char created[CASE_DAY_BYTES]; /* day; "" unknown */
 	char *complaint;              /* lines, separated by '\n'; owned; NULL: there is none */
@@ -73,6 +82,9 @@ struct case_file {
 	char *source;   /* where it was reported ("geti #5958"); owned; NULL: not said */
 	struct case_change changes[CASE_CHANGES_MAX];
 	size_t change_count;
+	enum case_check check;
+	char *check_why; /* a sentence of ours; owned; NULL where it is CASE_CHECK_UNSAID */
+	char *compared;  /* lines: what was compared, with both figures; owned; NULL: nothing */
 	struct case_lines keys;    /* of the twin, as written */
 	struct config twin;        /* the same, read */
 	struct findings observed;  /* its step times and strata are in keys of the twin */
@@ -113,6 +125,12 @@ int case_set(struct case_file *file, const char *dotted, const char *text, struc
 int case_keep_key(struct case_file *file, const char *dotted, const char *text, struct error *err);
 /* Says that the key is a guess.  -EINVAL: no such key.  An earlier reason gives way. */
 int case_assume(struct case_file *file, const char *dotted, const char *why, struct error *err);
+/* Replaces what was said before. */
+int case_say_check(
+	struct case_file *file, enum case_check check, const char *why, struct error *err);
+/* Adds a line to file->compared. */
+int case_compare(struct case_file *file, const char *line, struct error *err);
+const char *case_check_name(enum case_check check); /* "faithful": its key in [case] */
 /* "4.3x, KEY=VALUE, ...: TEXT"; the factor may be missing.  -EINVAL: the twin would not run with these keys. */
 int case_change(struct case_file *file, bool helps, const char *text, struct error *err);
 /* A key of [inject] that emulates the reported node ("inject.read_latency"). */

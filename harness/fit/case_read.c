@@ -109,8 +109,8 @@ static int case_take_complaint(struct case_reading *reading, const char *text, s
 static int case_take_about(
 	struct case_reading *reading, const char *key, const char *text, struct error *err)
 {
-	static const char *const names[] = {
-		"version", "created", "complaint", "scrubbed", "source", "decoy", "fix"};
+	static const char *const names[] = {"version", "created", "complaint", "scrubbed", "source",
+		"decoy", "fix", "faithful", "unchecked", "unfaithful", "compared"};
 	struct case_file *file = reading->file;
 	if (strcmp(key, names[0]) == 0)
 		return case_take_version(reading, text, err);
@@ -122,6 +122,13 @@ static int case_take_about(
 		const int code = case_change(file, strcmp(key, names[6]) == 0, text, err);
 		return code ? error_prefix(err, code, "'%s'", key) : 0;
 	}
+	for (enum case_check check = CASE_CHECK_FAITHFUL; check < CASE_CHECKS; check++)
+		if (strcmp(key, case_check_name(check)) == 0)
+			return file->check != CASE_CHECK_UNSAID
+				       ? case_refuse_twice(key, err)
+				       : case_say_check(file, check, text, err);
+	if (strcmp(key, names[10]) == 0)
+		return case_compare(file, text, err);
 	char **owned = strcmp(key, names[3]) == 0   ? &file->scrubbed
 		       : strcmp(key, names[4]) == 0 ? &file->source
 						    : NULL;

@@ -169,12 +169,25 @@ json_t *case_json_changes(const struct case_file *file, bool helps)
 	return list;
 }
 
+static json_t *case_json_check(const struct case_file *file)
+{
+	json_t *lines = json_array();
+	for (const char *at = file->compared; at && *at;) {
+		const size_t length = strcspn(at, "\n");
+		(void)json_array_append_new(lines, json_stringn(at, length));
+		at += length + (at[length] == '\n');
+	}
+	return json_pack("{s:o, s:o, s:o}", "outcome",
+		case_text_or_null(case_check_name(file->check)), "why",
+		case_text_or_null(file->check_why), "compared", lines);
+}
+
 json_t *case_json(const struct case_file *file, const char *name, json_t *plan)
 {
 	char hash[17];
 	config_hash(&file->twin, hash);
 	return json_pack(
-		"{s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o}, s:o, s:o}",
+		"{s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o}, s:o, s:o, s:o}",
 		"schema", CASE_SCHEMA, "file", fields_text(name), "version", CASE_VERSION,
 		"created", case_text_or_null(file->created), "complaint",
 		case_text_or_null(file->complaint), "scrubbed", case_text_or_null(file->scrubbed),
@@ -184,7 +197,8 @@ json_t *case_json(const struct case_file *file, const char *name, json_t *plan)
 		case_environment_json(&file->environment), "assumed",
 		case_json_lines(file, &file->assumed, "why"), "reported", case_json_reported(file),
 		"twin", "config_hash", hash, "keys", case_json_lines(file, &file->keys, NULL),
-		"missing", case_json_missing(file), "plan", plan ? plan : json_null());
+		"check", case_json_check(file), "missing", case_json_missing(file), "plan",
+		plan ? plan : json_null());
 }
 
 /* --- the text ----------------------------------------------------------------------------------- */
@@ -347,6 +361,31 @@ static void case_say_guesses(const json_t *document, struct medium *medium)
 	json_decref(lines);
 }
 
+/* Whether the twin was run where the case was made, and how like the job it was. */
+static void case_say_check_of(const json_t *document, struct medium *medium)
+{
+	const char *outcome = column_text(document, "check.outcome");
+	const bool bad = strcmp(outcome, case_check_name(CASE_CHECK_UNFAITHFUL)) == 0;
+	struct buffer text = {0};
+	if (!outcome[0])
+		return;
+	buffer_format(&text, "%s: %s",
+		strcmp(outcome, case_check_name(CASE_CHECK_UNCHECKED)) == 0 ? "not checked"
+									    : outcome,
+		column_text(document, "check.why"));
+	medium_fact(medium,
+		bad                                                          ? INK_BAD
+		: strcmp(outcome, case_check_name(CASE_CHECK_FAITHFUL)) == 0 ? INK_GOOD
+									     : INK_WARN,
+		"check", &text);
+	medium_list(medium, INK_PLAIN, "", column_value(document, "check.compared"), 0);
+	if (!bad)
+		return;
+	buffer_text(&text,
+		"'mlbench reproduce' refuses this case: give 'mlbench fit' more sources, or --set what you know");
+	medium_fact(medium, INK_WARN, "", &text);
+}
+
 /* 1: it is no job of ranks. */
 static unsigned long case_ranks(const json_t *document)
 {
@@ -416,6 +455,7 @@ void case_text(const json_t *document, struct medium *medium)
 	medium_fact(medium, INK_PLAIN, "keys", &text);
 	case_say_guesses(document, medium);
 	case_say_reported(document, medium);
+	case_say_check_of(document, medium);
 	medium_list(medium, INK_WARN, "missing", column_value(document, "missing"), 0);
 	if (case_ranks(document) > 1)
 		case_say_ranks(document, medium);

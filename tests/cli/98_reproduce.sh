@@ -253,6 +253,16 @@ wait $pid
 is_json mlbench.reproduce/1
 valid out
 
+# From a twin that is known to be unlike the job nothing is concluded; from one that is like it, or was not checked, it is.
+sed 's/^version = 1/&\nunfaithful = twice as fast as the job/' step.ini >unfaithful.ini
+expect 3 "$MLBENCH" reproduce unfaithful.ini --out unfaithful --budget 1m
+says "'unfaithful.ini' is marked unfaithful, so nothing is concluded from it: twice as fast as the job"
+[ ! -e unfaithful ] || fail "an unfaithful twin was measured"
+for check in "faithful = as fast as the job" "unchecked = the node is busy"; do
+	sed "s/^version = 1/&\\n$check/" step.ini >checked.ini
+	expect 0 "$MLBENCH" reproduce checked.ini --resume step --tolerance 40% --budget 1s
+done
+
 # What is wrong is refused before anything runs.
 write_config
 expect 2 "$MLBENCH" reproduce tiny.ini

@@ -57,6 +57,10 @@ static void fill(struct case_file *file)
 	assert_int_equal(case_report_as(file, "inject.read_latency", "4ms", &err), 0);
 	file->source = strdup("job #4711");
 	assert_int_equal(
+		case_say_check(file, CASE_CHECK_UNFAITHFUL, "twice as fast ; $2", &err), 0);
+	assert_int_equal(case_compare(file, "throughput: the job 1, the twin 2", &err), 0);
+	assert_int_equal(case_compare(file, "waits: alike", &err), 0);
+	assert_int_equal(
 		case_change(file, false, "prefetch.depth=8: a longer queue ; no", &err), 0);
 	assert_int_equal(case_change(file, true,
 				 "1.5x, read.depth = 16, decode.workers=4: as #12 said", &err),
@@ -95,6 +99,9 @@ static void what_is_written_is_read_back(void **state)
 	assert_string_equal(
 		case_why_assumed(&other, KEY_DECODE_WORKERS), "nothing tells how many # there are");
 	assert_null(case_why_assumed(&other, KEY_BATCH_SIZE));
+	assert_int_equal(other.check, CASE_CHECK_UNFAITHFUL);
+	assert_string_equal(other.check_why, "twice as fast ; $2");
+	assert_string_equal(other.compared, "throughput: the job 1, the twin 2\nwaits: alike");
 
 	struct config config;
 	assert_int_equal(case_config(&other, false, &config, &err), 0);
@@ -294,6 +301,8 @@ static void mistakes_are_told_with_their_line(void **state)
 		"a.ini:4: unknown stage 'decod'; did you mean 'decode'?");
 	read_wrong(HEAD "[verdict]\nstage = decode or stp\n",
 		"a.ini:4: unknown stage 'stp'; did you mean 'step'?");
+	read_wrong(HEAD "faithful = as fast\nunfaithful = twice as fast\n",
+		"a.ini:4: 'unfaithful' is set already");
 	read_wrong(HEAD "[verdict]\nstage = decode or step\nresource = cpu\n",
 		"a.ini:5: 'resource' is of one stage, and this verdict names several: 'decode or step'");
 	read_wrong(HEAD "[verdict]\nstage = read\nresource = latencies\n",
