@@ -173,17 +173,27 @@ static bool job_is_loader(const struct job_record *record, uint32_t index, uint3
 	       read >= ACTIVE_BYTES / alike * job_process_seconds(process);
 }
 
-/* One that ended before its pipes were seen is what those are that began as it did. */
+/* Whether both run their parent's program, or both one of their own; those of which it is not known are alike. */
+static bool job_begun_alike(const struct job_record *record, const struct job_process *one,
+	const struct job_process *other)
+{
+	return !one->life || !other->life ||
+	       record->lives[one->life - 1].forked == record->lives[other->life - 1].forked;
+}
+
+/* One that ended before its pipes were seen, or before it did much, is what those are that began as it did. */
 static void job_adopt_ended(const struct job_record *record, struct job_verdict *out)
 {
 	for (size_t i = 0; i < record->process_count; i++) {
 		const struct job_process *ended = &record->processes[i];
-		if (!ended->gone || out->roles[i] == JOB_ROLE_LOADER || ended->pipe_count > 0)
+		if (!ended->gone || out->roles[i] == JOB_ROLE_LOADER ||
+			(ended->pipe_count > 0 && !ended->life))
 			continue;
 		for (size_t k = 0; k < record->process_count; k++)
 			if (out->roles[k] == JOB_ROLE_LOADER && out->boss[k] != i &&
 				record->processes[k].parent == ended->parent &&
-				strcmp(record->processes[k].name, ended->name) == 0) {
+				strcmp(record->processes[k].name, ended->name) == 0 &&
+				job_begun_alike(record, ended, &record->processes[k])) {
 				out->roles[i] = JOB_ROLE_LOADER;
 				out->boss[i] = out->boss[k];
 				break;
@@ -656,6 +666,7 @@ static void job_tell_start(const struct job_record *record, struct job_verdict *
 static void job_estimate_files(const struct job_record *record, struct job_verdict *out)
 {
 	double bytes = 0;
+	double seen_s = 0;
 	double size = 0;
 	double inverse = 0;
 	uint32_t files = 0;
@@ -665,7 +676,11 @@ static void job_estimate_files(const struct job_record *record, struct job_verdi
 			const double read = job_grown(
 				record->processes[i].first, record->processes[i].last, JOB_READ);
 			bytes += isnan(read) ? 0 : read;
+			seen_s += job_process_seconds(&record->processes[i]);
 		}
+	/* What those that ended read after the last look at their counts was not counted. */
+	if (out->life.ended > 0 && seen_s > 0)
+		bytes *= fmax(1, out->life.lived_s / seen_s);
 	for (size_t i = 0; i < record->group_count; i++) {
 		const struct job_group *group = &record->groups[i];
 		if (group->written || strcmp(group->kind, "other") == 0)
@@ -839,8 +854,9 @@ void job_verdict_find(
 	job_side_of_threads(record, out, true, &out->readers);
 	job_side_of_threads(record, out, false, &out->workers);
 	job_find_start(record, out);
-	job_estimate_files(record, out);
 	job_estimate_growth(record, out);
+	job_life_find(record, out);
+	job_estimate_files(record, out);
 	const struct job_process *stopped = job_stopped(record, out);
 	out->still = isnan(record->ended_s) && (stopped || job_stands_still(record));
 	/* Slices come to the trainer each time, and to loaders in turn. */
@@ -863,6 +879,8 @@ void job_verdict_find(
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"What limits the job cannot be told, for what its processes wait for is not seen (%s)",
 			job_hidden(record));
+	else if (job_life_conclude(record, out))
+		; /* starts of workers cost most */
 	else if (out->loader.count && !job_trainers_differ(record, out))
 		job_conclude_two_sides(out, device);
 	else if (!out->loader.count)
@@ -875,6 +893,7 @@ void job_verdict_find(
 		job_tell_classes(record, profile, out);
 	job_tell_cores(record, out);
 	job_tell_start(record, out);
+	job_life_tell(record, out);
 	job_tell_unknown(record, out);
 }
 

@@ -9,6 +9,7 @@
 #ifndef MLBENCH_ANALYZE_JOB_VERDICT_H
 #define MLBENCH_ANALYZE_JOB_VERDICT_H
 
+#include "harness/analyze/job_life.h"
 #include "harness/analyze/limit_kinds.h"
 #include "harness/measure/job_places.h"
 #include "harness/measure/job_sampler.h"
@@ -71,6 +72,7 @@ struct job_verdict {
 	double files_low, files_high;
 	char files_why[JOB_LINE_BYTES];
 	double growth; /* of memory, bytes/s over the last two thirds; NAN: not known */
+	struct job_life life;
 };
 
 /* The runbook's entry. */

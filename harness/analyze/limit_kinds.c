@@ -182,12 +182,14 @@ const struct job_entry job_entries[] = {
 	{"loader", "lock", "loader", "lock"},
 	{"loader", "wait", "loader", "wait"},
 	{"loader", "imbalance", "loader", "imbalance"},
+	{"loader", "restarts", "loader", "restarts"},
 	{"loader and step", "cores", "job", "cores"},
 	{"loader and step", NULL, "loader", "balanced"},
 	{"read", NULL, "read", "observed"},
 	{"process", "cpu", "process", "cpu"},
 	{"process", "cores", "process", "cores"},
 	{"step", NULL, "step", "observed"},
+	{"sync", NULL, "sync", "observed"},
 };
 const size_t job_entry_count = COUNT(job_entries);
 _Static_assert(COUNT(job_entries) <= JOB_ENTRIES_MAX, "room for all");

@@ -49,7 +49,7 @@ struct job_entry {
 	const char *stage, *resource; /* of the verdict; resource NULL: any */
 	const char *entry_stage, *entry_resource;
 };
-enum { JOB_ENTRIES_MAX = 16 };
+enum { JOB_ENTRIES_MAX = 32 };
 extern const struct job_entry job_entries[];
 extern const size_t job_entry_count;
 

@@ -995,6 +995,25 @@ static void watch_find_limits(struct job_watch *watch, int folder)
 	}
 }
 
+/* Bytes that the job may still use: of its control group's limit, and of the node without swapping.  Pages of files give way. */
+static double watch_memory_left(const struct job_watch *watch)
+{
+	char text[WATCH_TEXT_BYTES];
+	double used;
+	double files;
+	double left = proc_text_at(AT_FDCWD, text, sizeof text, "%.256s/proc/meminfo", watch->root)
+			      ? NAN
+			      : watch_count_of(text, "MemAvailable");
+	const char *folder = watch->memory_folder;
+	if (!folder[0] ||
+		!(watch_cgroup_number(folder, "memory.current", NULL, &used) ||
+			watch_cgroup_number(folder, "memory.usage_in_bytes", NULL, &used)))
+		return left;
+	if (!watch_cgroup_number(folder, "memory.stat", "inactive_file", &files))
+		files = 0;
+	return fmin(left, watch->record.memory_limit - used + files);
+}
+
 /* Of the node and of the quota, since the watch began. */
 static void watch_surroundings(struct job_watch *watch, double t_s)
 {
@@ -1003,6 +1022,7 @@ static void watch_surroundings(struct job_watch *watch, double t_s)
 	double periods = NAN;
 	double throttled = NAN;
 	const bool first = record->counts == 0;
+	record->memory_left = watch_memory_left(watch);
 	if (watch->quota_folder[0]) {
 		(void)watch_cgroup_number(watch->quota_folder, "cpu.stat", "nr_periods", &periods);
 		(void)watch_cgroup_number(

@@ -91,8 +91,8 @@ enum job_count {
 	JOB_DISK_READ, /* bytes that came from a block device or a network file system's server */
 	JOB_DISK_WRITTEN,
 	JOB_CHILD_CPU_S, /* of children that ended, and of theirs; of threads their process's */
-	JOB_YIELDED,   /* of a thread: times that it left its core to wait */
-	JOB_PREEMPTED, /* that its core was taken from it */
+	JOB_YIELDED,     /* of a thread: times that it left its core to wait */
+	JOB_PREEMPTED,   /* that its core was taken from it */
 	JOB_COUNTS
 };
 
@@ -240,6 +240,7 @@ struct job_record {
 	/* Bytes that came back from a device though they had been in memory (refaults): of files, of swap.  Of its control group
 	 * where that has a limit of memory, else of the node; memory_limit: that limit, INFINITY: none.  NAN: not told. */
 	double refault_file, refault_swap, memory_limit;
+	double memory_left;   /* bytes, at the end; NAN: not told */
 	const char *no_blkio; /* why JOB_BLKIO_S is not known; NULL: it is */
 };
 

@@ -321,6 +321,34 @@ static json_t *observe_verdict(const struct job_verdict *v)
 		observe_lines(&v->next));
 }
 
+/* Of the workers that come and go, and what the first trainer does again and again. */
+static json_t *observe_life(const struct job_life *life)
+{
+	static const char *const phases[JOB_PHASES] = {
+		[JOB_PHASE_STARVED] = "waits",
+		[JOB_PHASE_RUNS] = "runs",
+		[JOB_PHASE_READS] = "reads",
+		[JOB_PHASE_WRITES] = "writes",
+		[JOB_PHASE_OTHER] = "other",
+	};
+	json_t *pauses = json_array();
+	for (int phase = 0; phase < JOB_PHASES; phase++) {
+		const struct job_pause *pause = &life->pauses[phase];
+		if (pause->count > 0)
+			(void)json_array_append_new(pauses,
+				json_pack("{s:s, s:i, s:o, s:o, s:o, s:b}", "phase", phases[phase],
+					"count", (int)pause->count, "seconds",
+					fields_number(pause->seconds), "period_s",
+					fields_number(pause->period_s), "share",
+					fields_number(pause->share), "regular", !pause->irregular));
+	}
+	return json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "workers",
+		fields_number(life->workers), "begun", (int)life->begun, "ended", (int)life->ended,
+		"generations", (int)life->generations, "period_s", fields_number(life->period_s),
+		"start_s", fields_number(life->start_s), "start_share",
+		fields_number(life->start_share), "pauses", pauses);
+}
+
 static json_t *observe_about(const struct job_record *record)
 {
 	char begun[CLOCK_UTC_BYTES];
@@ -350,7 +378,7 @@ json_t *observe_json(const struct observe_input *in)
 	for (size_t i = 0; i < record->process_count; i++)
 		(void)json_array_append_new(processes, observe_process(in, i));
 	return json_pack(
-		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"schema", OBSERVE_SCHEMA, "version", MLBENCH_VERSION, "observed",
 		observe_about(record), "processes", processes, "threads", observe_threads(record),
 		"waits", observe_edges(record), "files", observe_files(record), "files_per_s",
@@ -358,10 +386,10 @@ json_t *observe_json(const struct observe_input *in)
 		fields_number(in->verdict->files_low), "high",
 		fields_number(in->verdict->files_high), "why",
 		isnan(in->verdict->files_per_s) ? fields_text(in->verdict->files_why) : json_null(),
-		"resident_growth_per_s", fields_number(in->verdict->growth), "moments",
-		observe_moments(record), "hang", in->hang ? observe_lines(in->hang) : json_null(),
-		"cpu_time", observe_cpu_time(in), "mounts", observe_mounts(in->places), "gpus",
-		observe_gpus(in->places), "gpu_why",
+		"resident_growth_per_s", fields_number(in->verdict->growth), "life",
+		observe_life(&in->verdict->life), "moments", observe_moments(record), "hang",
+		in->hang ? observe_lines(in->hang) : json_null(), "cpu_time", observe_cpu_time(in),
+		"mounts", observe_mounts(in->places), "gpus", observe_gpus(in->places), "gpu_why",
 		in->places && in->places->gpu_why[0] ? fields_text(in->places->gpu_why)
 						     : json_null(),
 		"verdict", observe_verdict(in->verdict));
