@@ -283,7 +283,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all program no-plugin no-mpi cuda-toolkit double double-tests double-benches charts vega-came device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real bank-ranks bank-jobs real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
+.PHONY: all program no-plugin no-mpi cuda-toolkit double double-tests double-benches charts vega-came device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real bank-ranks bank-jobs jobs-venv real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \

@@ -32,3 +32,9 @@ bank-jobs:
 	@.ci/setup build bank
 	@$(MAKE) --no-print-directory all
 	tests/jobs/bank/score.py $(B)/mlbench $(BANK)
+# The frameworks that Debian has not got or has too old, by name alone: current releases, some gigabytes, in build/jobs-venv.
+# They are installed one after another: together they leave pip no end of versions to try.
+JOBS_MODULES := torch torchvision lightning webdataset datasets litdata spdl spdl-io tensorflow-cpu grain nvidia-dali-cuda120 mpi4py
+jobs-venv:
+	@[ -x build/jobs-venv/bin/python ] || python3 -m venv build/jobs-venv
+	@for name in $(JOBS_MODULES); do build/jobs-venv/bin/python -m pip install --quiet --no-input $$name || exit 1; done

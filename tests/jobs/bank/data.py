@@ -8,6 +8,8 @@
   npy                    512 arrays of float32, 3 x 64 x 64, a file each
   tokens                 tokens.bin: 64 MiB of uint16 for numpy.memmap
   text                   text.txt: 20,000 lines of 200 words
+  records                records.bin: 256 MiB in records of 4 KiB
+  arrow litdata parquet tfrecord   in the formats of frameworks, by formats.py
 """
 import io
 import os
@@ -17,7 +19,7 @@ import tarfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"  # whose NumPy and Pillow are Debian's
-CLASSES, SHARDS, PNGS, ARRAYS, TOKENS, LINES, WORDS = 10, 8, 96, 512, 32 << 20, 20000, 200
+CLASSES, SHARDS, PNGS, ARRAYS, TOKENS, LINES, WORDS, RECORD_MIB = 10, 8, 96, 512, 32 << 20, 20000, 200, 256
 SYLLABLES = "ba be bo da di du fa fe ga go ka ki la le lo ma mi mo na ne no pa pe ra ri ro sa se so ta te ti tu va vi za ze".split()
 
 
@@ -86,8 +88,27 @@ def text(folder):
             print(" ".join(words[i % 30000] for i in rng.zipf(1.2, WORDS)), file=file)
 
 
+
+def records(folder):
+    import numpy
+    rng = numpy.random.default_rng(5)
+    with open(os.path.join(folder, "records.bin"), "wb") as file:
+        for _ in range(RECORD_MIB // 4):
+            file.write(rng.bytes(4 << 20))
+
+
+def jobs_python():
+    """The interpreter with the frameworks (make jobs-venv)."""
+    return os.environ.get("MLBENCH_JOBS_PYTHON") or os.path.join(HERE, "..", "..", "..", "build", "jobs-venv", "bin", "python")
+
+
+def of_framework(name):
+    return lambda folder: subprocess.run([jobs_python(), os.path.join(HERE, "formats.py"), name, folder], check=True)
+
+
 MAKERS = {"photos": photos, "thumbs": lambda folder: pictures("thumbs", folder), "uneven": lambda folder: pictures("uneven", folder),
-          "classes": classes, "png": png, "shards": shards, "npy": npy, "tokens": tokens, "text": text}
+          "classes": classes, "png": png, "shards": shards, "npy": npy, "tokens": tokens, "text": text, "records": records,
+          **{name: of_framework(name) for name in ("arrow", "litdata", "parquet", "tfrecord")}}
 
 
 def make(name, base):

@@ -39,7 +39,7 @@ STALL_EVERY_MS = "1000"
 def python_of(job: BankJob) -> str:
     if job.said.get("python") != "venv":
         return DEBIANS
-    return os.environ.get("MLBENCH_JOBS_PYTHON") or os.path.join(ROOT, "build", "jobs-venv", "bin", "python")
+    return data.jobs_python()
 
 
 @functools.lru_cache(maxsize=None)

@@ -12,7 +12,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENDINGS = (".py", ".sh", ".c")
-NO_JOBS = ("common.py", "data.py", "truth.py", "running_job.py", "score.py", "matrix.py", "test_bank.py")
+NO_JOBS = ("common.py", "data.py", "formats.py", "truth.py", "running_job.py", "score.py", "matrix.py", "test_bank.py")
 
 KEYS = {
     "cause": "stage/resource that limits it; several with ' or '; none: nothing does",
