@@ -4,7 +4,9 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 #include "harness/command/cache_refill.h"
+#include "harness/command/check_twin.h"
 #include "harness/command/command.h"
 #include "harness/command/saved.h"
 #include "harness/command/twin_cost.h"
@@ -33,6 +35,8 @@ struct fit {
 	struct case_file file;
 	struct source_more more; /* of all sources */
 	bool has[SOURCE_USER];   /* kinds of sources that were given */
+	bool fixed[KEY_COUNT];   /* keys that the user said, or a result */
+	double budget_s;         /* of running the twin */
 };
 
 /* --- sources ------------------------------------------------------------------------------------ */
@@ -354,6 +358,17 @@ static int fit_hear(struct fit *fit, struct error *err)
 	return code;
 }
 
+static int fit_read_budget(struct fit *fit, struct error *err)
+{
+	const char *budget = fit->invocation->options.values[OPTION_BUDGET];
+	uint64_t ns = CHECK_TWIN_BUDGET_S * NS_PER_S;
+	if (budget && units_parse_duration(budget, &ns) != 0)
+		return error_set(
+			err, -EINVAL, "--budget takes a time, as '20s', or 0, not '%.40s'", budget);
+	fit->budget_s = (double)ns / (double)NS_PER_S;
+	return 0;
+}
+
 /* --- the twin ----------------------------------------------------------------------------------- */
 
 /* Whether a CPU like the job's is here, so that the twin's own CPU time can be measured. */
@@ -500,6 +515,21 @@ static int fit_derive(struct fit *fit, struct error *err)
 	return code ? code : config_validate(&fit->file.twin, err);
 }
 
+/* Whether the twin is like the job can be told on a node like the job's alone. */
+static int fit_check(struct fit *fit, struct error *err)
+{
+	const char *cpu = fit->file.environment.of[CASE_ENVIRONMENT_CPU].text;
+	const char *cannot =
+		fit->more.has_config
+			? "the twin is the setting of a result of mlbench, as it was measured"
+		: !cpu[0]
+			? "nothing tells which node the job ran on; 'mlbench observe' on the job does"
+		: !fit_cpu_is_here(fit) ? "the job ran on another model of CPU than this node has"
+		: !(fit->budget_s > 0)  ? "--budget 0"
+					: NULL;
+	return check_twin(fit->invocation, &fit->file, cannot, fit->fixed, fit->budget_s, err);
+}
+
 /* --- the case ----------------------------------------------------------------------------------- */
 
 static int fit_show(const struct fit *fit, const char *out, struct error *err)
@@ -549,9 +579,14 @@ static int fit_run(const struct invocation *invocation, struct error *err)
 	for (size_t i = 0; i < options->argument_count && !code; i++)
 		code = fit_read_source(&fit, options->arguments[i], err);
 	if (!code)
+		code = fit_read_budget(&fit, err);
+	if (!code)
 		code = fit_hear(&fit, err);
+	memcpy(fit.fixed, fit.file.twin.is_set, sizeof fit.fixed);
 	if (!code)
 		code = fit_derive(&fit, err);
+	if (!code)
+		code = fit_check(&fit, err);
 	const int status = code ? command_status(code) : fit_deliver(&fit, err);
 	source_more_release(&fit.more);
 	case_release(&fit.file);
@@ -594,12 +629,18 @@ const struct command command_fit = {
 		"becomes overhead.sample: where this node has the job's model of CPU, the twin is measured "
 		"for a few seconds to tell how much. CPU time that goes with waiting for slow storage (calls, and "
 		"caches that are filled again) is part of the latency that stands in for it.\n\n"
+		"Where the job was observed on a node with this one's model of CPU, the twin runs for some "
+		"seconds (--budget), with the reported store, cores and quota emulated. Its throughput, the trainer's wait, the "
+		"loader's CPU time and its bottleneck are compared with the job's, and what was assumed is corrected. The case "
+		"says what came of it: 'faithful'; 'unfaithful', with the reason, if the twin is more than 15 % off, something "
+		"else limits it, or 'mlbench run' would refuse it: 'mlbench reproduce' concludes nothing from such a case; or "
+		"'unchecked', with the reason, where it could not be told here.\n\n"
 		"Without --out the file goes to standard output.",
 	.example =
 		"mlbench fit results/observe-python3/20261126T120000Z-4711 --complaint 'slow since Tuesday' --out case.ini",
 	.options = OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_COMPLAINT) |
-		   OPTION_BIT(OPTION_COMPLAINT_FILE) | OPTION_BIT(OPTION_NAME) |
-		   OPTION_BIT(OPTION_JSON),
+		   OPTION_BIT(OPTION_BUDGET) | OPTION_BIT(OPTION_COMPLAINT_FILE) |
+		   OPTION_BIT(OPTION_NAME) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = FIT_SOURCES_MAX,
 	.run = fit_run,

@@ -49,7 +49,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"minutes.\n"
 		"@accept Time that all checks may take, as '90s'. Default of the quick tier: 55s.\n"
 		"@reproduce Time that it may measure, as '90s' or '10m'. Default: 5 minutes.\n"
-		"@bisect Time that it may measure, as '90s' or '10m'. Default: 10 minutes."},
+		"@bisect Time that it may measure, as '90s' or '10m'. Default: 10 minutes.\n"
+		"@fit Time that running the twin may take, as '20s'; 0: it is not run. Default: 30s."},
 	[OPTION_FOLLOW] = {"follow", 0, "[=N]",
 		"Set what the diagnosis recommends, measure, and continue from there, at most N "
 		"times. Default: 8."},

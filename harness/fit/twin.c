@@ -18,8 +18,10 @@
 #include <string.h>
 
 static const double TWIN_NS = 1e9;
-static const double TWIN_WAITS = 0.1;     /* share of the time: the trainer waits for its batches */
-static const double TWIN_LATENCY = 2e5;   /* ns: a read that takes longer is not the page cache's */
+static const double TWIN_WAITS = 0.1;   /* share of the time: the trainer waits for its batches */
+static const double TWIN_LATENCY = 2e5; /* ns: a read that takes longer is not the page cache's */
+static const double TWIN_SHORTEST =
+	0.05; /* of the steps may be shorter than what the trainer computes */
 static const double TWIN_BYTES = 1 << 30; /* of generated files, at most */
 enum { TWIN_BATCHES = 40, TWIN_SAMPLES_LEAST = 256, TWIN_SAMPLES_MOST = 20000, TWIN_TEXT = 256 };
 
@@ -174,8 +176,7 @@ static void twin_workers(struct twin *twin)
 
 /* --- the step ----------------------------------------------------------------------------------- */
 
-/* Share of the time in which the trainer waits; NAN. */
-static double twin_wait_share(const struct case_file *file)
+double twin_wait_share(const struct case_file *file)
 {
 	const double share = twin_known(file, FINDING_STEP_WAIT_SHARE);
 	const double wait = twin_known(file, FINDING_STEP_WAIT);
@@ -228,24 +229,34 @@ static void twin_step_under_quota(struct twin *twin)
 		"of the shorter steps: longer ones are taken for those in which the CPU quota was used up");
 }
 
-/* All of them less what the trainer computes: so they vary by as much as they did. */
-static bool twin_step_times(struct twin *twin, char text[STEP_SERIES_BYTES])
+/* All of them longer by shift, and none shorter than a device can be. */
+static int twin_step_times(const struct findings *observed, double shift,
+	char text[STEP_SERIES_BYTES], struct error *err)
 {
-	static const double shortest = 0.05; /* of the steps may be shorter than that */
-	const struct findings *observed = &twin->file->observed;
-	double *rest = malloc(observed->step_count * sizeof *rest);
-	if (!rest) {
-		twin->code = error_set(twin->err, -ENOMEM, "out of memory");
-		return false;
-	}
-	const double cpu = twin_step_on_cores(
-		twin, statistics_quantile(observed->step_ns, observed->step_count, shortest));
+	double *shifted = malloc(observed->step_count * sizeof *shifted);
+	if (!shifted)
+		return error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < observed->step_count; i++)
-		rest[i] = cpu > 0 ? fmax(1e3, observed->step_ns[i] - cpu) : observed->step_ns[i];
+		shifted[i] = fabs(shift) > 0 ? fmax(1e3, observed->step_ns[i] + shift)
+					     : observed->step_ns[i];
 	const int code =
-		step_series_text(rest, observed->step_count, observed->step_series, text, NULL);
-	free(rest);
-	return !code;
+		step_series_text(shifted, observed->step_count, observed->step_series, text, err);
+	free(shifted);
+	return code;
+}
+
+int twin_shift_step_times(struct case_file *file, double shift, struct error *err)
+{
+	char text[STEP_SERIES_BYTES];
+	const double cpu = config_real(&file->twin, KEY_OVERHEAD_STEP);
+	int code = twin_step_times(&file->observed, shift - cpu, text, err);
+	if (!code)
+		code = case_set(file, "step.times", text, err);
+	return code ? code
+		    : case_assume(file, "step.times",
+			      "the recorded ones, corrected by a run of the twin, so that its time between batches "
+			      "without waiting is the job's",
+			      err);
 }
 
 static bool twin_step_series(struct twin *twin)
@@ -259,8 +270,14 @@ static bool twin_step_series(struct twin *twin)
 		twin_step_under_quota(twin);
 		return true;
 	}
-	if (!twin_step_times(twin, text))
+	/* Less what the trainer computes: so they vary by as much as they did. */
+	const double cpu = twin_step_on_cores(
+		twin, statistics_quantile(observed->step_ns, observed->step_count, TWIN_SHORTEST));
+	const int code = twin_step_times(observed, -cpu, text, twin->err);
+	if (code) {
+		twin->code = code == -ENODATA ? twin->code : code;
 		return false;
+	}
 	twin_set_text(twin, "step.times", text);
 	return true;
 }

@@ -40,6 +40,12 @@ double twin_slow_read(const struct case_file *file);
  * is waiting.  Where that step limits the twin, its throughput is the reported one whatever the job is like. */
 bool twin_step_is_of_rate(const struct case_file *file);
 
+/* Share of the time in which the job's trainer waits for data; NAN: nothing tells it. */
+double twin_wait_share(const struct case_file *file);
+
+/* Makes step.times anew of the recorded ones, each of them by shift (ns) longer. */
+int twin_shift_step_times(struct case_file *file, double shift, struct error *err);
+
 /* How much CPU time a worker has for each sample, ns, by whatever tells it; NAN: nothing does.  *why (may be NULL): where it
  * is a guess; NULL else. */
 double twin_loader_cpu(const struct case_file *file, const char **why);
