@@ -38,3 +38,10 @@ JOBS_MODULES := torch torchvision lightning webdataset datasets litdata spdl spd
 jobs-venv:
 	@[ -x build/jobs-venv/bin/python ] || python3 -m venv build/jobs-venv
 	@for name in $(JOBS_MODULES); do build/jobs-venv/bin/python -m pip install --quiet --no-input $$name || exit 1; done
+
+# The public cases of configs/cases/: cause, decoys and fixes, quiet and beside one busy core; about a minute and a half for each
+# of both.  BANK="--only few_workers --blocks 2 --page docs/CASES.md" passes options on.
+bank-cases: setup-check
+	@$(MAKE) --no-print-directory all
+	@mkdir -p results/bank
+	tests/bank/cases.py $(B)/mlbench --out results/bank/cases.json $(BANK)

@@ -2,11 +2,12 @@
 """The public cases (configs/cases/): does the verdict name the cause, does the fix gain what is predicted, do the decoys gain
 nothing?  Each case is diagnosed, then measured in turns with its decoys and its fix, quiet and beside one busy core.
 
-    tests/bank/cases.py PROGRAM [--only NAME ...] [--blocks N] [--beside quiet,busy] [--out FILE.json]
+    tests/bank/cases.py PROGRAM [--only NAME ...] [--blocks N] [--beside quiet,busy] [--out FILE.json] [--page FILE.md]
 
 Right is: one of the case's stages, and of its resources.  Predicted is what `mlbench what-if` says of the fix; where that does
 not model a key, the throughput of the next bottleneck in the diagnosis, and the report says "next".  A decoy gains nothing
-if at the measured 95 % interval it may gain less than 5 %.  Exit status: 0 all, 1 one is missed, 3 a case could not be run."""
+if by the measured 95 % interval it may gain less than 5 %.  --page replaces what that page says of the cases that ran.  --from
+FILE.json takes earlier results instead of measuring.  Exit status: 0 all, 1 one is missed, 3 a case could not be run."""
 
 import argparse
 import contextlib
@@ -15,14 +16,17 @@ import math
 import os
 import random
 import shutil
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 GAINS = 1.05          # from here on a decoy would be a fix
 BESIDE = {"quiet": "quiet", "busy": "beside one busy core"}
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36}
+SHORT = {"measure.warmup": "400ms", "measure.duration": "1200ms"}   # of a run, where the case does not say
 SPREAD_LEAST = 0.01   # of a ratio of two runs, in ln: two that agree by chance show no smaller one
 
 
@@ -46,8 +50,8 @@ class Bank:
         """Samples/s of one short run."""
         out = os.path.join(self.work, "one")
         shutil.rmtree(out, ignore_errors=True)
-        words = [word for pair in settings.items() for word in ("--set", "%s=%s" % pair)]
-        self.call("run", case["path"], "--quiet", "--out", out, "--set", "measure.repeats=1", *words, good=(0, 3))
+        words = [word for pair in dict(case["short"], **settings).items() for word in ("--set", "%s=%s" % pair)]
+        self.call("run", case["path"], "--quiet", "--out", out, *words, good=(0, 3))
         with open(os.path.join(out, "points.jsonl")) as file:
             lines = [json.loads(line) for line in file]
         found = [line["throughput"] for line in lines if line.get("kind") == "repetition" and line.get("throughput")]
@@ -97,6 +101,8 @@ class Bank:
         folder = os.path.join(self.work, "diagnosed")
         shutil.rmtree(folder, ignore_errors=True)
         diagnosis = self.call("diagnose", case["path"], "--json", "--out", folder, good=(0, 3))
+        keys = {row["key"] for row in self.call("check", case["path"], "--json")["twin"]["keys"]}
+        case["short"] = dict({} if "measure.duration" in keys else SHORT, **{"measure.repeats": "1"})
         verdict = diagnosis["verdict"]
         stages, resources = case["cause"]["stage"].split(" or "), case["cause"]["resource"].split(" or ")
         right = verdict["stage"] in stages and verdict["resource"] in resources
@@ -106,7 +112,7 @@ class Bank:
         for i in range(len(case["fixes"])):
             sides["fix %d" % i] = settings_of(case["fixes"][:i + 1])
         ratios, rate = self.ratios(case, sides)
-        row = {"case": case["name"], "beside": beside, "told": "%s/%s" % (verdict["stage"], verdict["resource"]),
+        row = {"case": case["name"], "sentence": diagnosis["sentence"], "beside": beside, "told": "%s/%s" % (verdict["stage"], verdict["resource"]),
                "confidence": verdict["confidence"], "right": right, "cause": "%(stage)s/%(resource)s" % case["cause"], "rate": rate, "decoys": [], "fixes": [],
                "phases": [(phase.get("stage"), phase.get("resource")) for phase in diagnosis.get("phases") or []]}
         for i, decoy in enumerate(case["decoys"]):
@@ -152,6 +158,50 @@ def words_of(row):
     return text + ("" if row["right"] else "  truth: " + row["cause"])
 
 
+def span(middle, low, high):
+    return "%.2f (%.2f to %.2f)" % (middle, low, high)
+
+
+def of_settings(settings):
+    return "`%s`" % " ".join("%s=%s" % pair for pair in settings.items())
+
+
+def section_of(case, rows):
+    """What a page says of a case, by its rows: one for each surrounding."""
+    def say(*sentences, first="", indent=""):
+        return textwrap.fill(" ".join(sentences), 100, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    name = case["name"].split("/")[-1]
+    out = ["### %s: %s" % (name, case["source"]), "", say(case["reported"].replace("\n", " ")), ""]
+    for i, decoy in enumerate(case["decoys"]):
+        told = ", ".join("%s %s" % (BESIDE[row["beside"]], span(*(row["decoys"][i][k] for k in ("gain", "low", "high")))) for row in rows)
+        out.append(say("No help: %s, %s." % (of_settings(settings_of([decoy])), decoy["text"]), "Times as fast: %s." % told, first="- ", indent="  "))
+    out.append(say("Cause: %s." % ("`%(stage)s/%(resource)s`" % case["cause"]), *("`mlbench diagnose cases/%s` %s:" % (name, BESIDE[row["beside"]]) +
+                   " *%s*" % row["sentence"].rstrip() + ("" if row["right"] else " **This is wrong.**") for row in rows), first="- ", indent="  "))
+    for i, fix in enumerate(case["fixes"]):
+        told = []
+        for row in rows:
+            found = row["fixes"][i]
+            guess = found["predicted"]
+            told.append("%s predicted %s, measured %s%s" % (
+                BESIDE[row["beside"]], "%.2f to %.2f" % tuple(guess[:2]) if guess else "nothing", span(*(found[k] for k in ("gain", "low", "high"))),
+                "" if found["kept"] else " (**missed**)" if guess else ""))
+        out.append(say("Fix: %s, %s." % (of_settings(settings_of([fix])), fix["text"]), "Times as fast: %s%s." % (
+            "; ".join(told), "; the report %g" % fix["gained"] if fix["gained"] else ""), first="- ", indent="  "))
+    return "\n".join(out) + "\n"
+
+
+def write_page(path, cases, rows):
+    with open(path, encoding="utf-8") as file:
+        head, *parts = re.split(r"(?m)^(?=### )", file.read())
+    told = {re.match(r"### (\w+)", part).group(1): part.rstrip("\n") + "\n" for part in parts}
+    for case in cases:
+        own = [row for row in rows if row["case"] == case["name"]]
+        if own:
+            told[case["name"].split("/")[-1]] = section_of(case, own)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(head + "\n".join(told[name] for name in sorted(told)))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -160,8 +210,13 @@ def main():
     parser.add_argument("--beside", default="quiet,busy")
     parser.add_argument("--draw", type=int, default=1)
     parser.add_argument("--out")
+    parser.add_argument("--page")
+    parser.add_argument("--from", dest="earlier")
     args = parser.parse_args()
     rows, cannot = [], []
+    if args.earlier:
+        with open(args.earlier) as file:
+            rows = json.load(file)
     with tempfile.TemporaryDirectory(prefix="mlbench-cases-") as work:
         bank = Bank(args.program, work, args.blocks, random.Random(args.draw))
         here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -169,7 +224,7 @@ def main():
         cases = json.loads(done.stdout)["cases"]
         for case in cases:
             case["path"] = os.path.join(here, case["path"]) if "path" in case else ""
-            if args.only and case["name"].split("/")[-1] not in args.only.split(","):
+            if args.earlier or (args.only and case["name"].split("/")[-1] not in args.only.split(",")):
                 continue
             for beside in args.beside.split(","):
                 try:
@@ -186,6 +241,8 @@ def main():
                 if args.out:
                     with open(args.out, "w") as file:
                         json.dump(rows, file, indent=1)
+    if args.page:
+        write_page(args.page, cases, rows)
     decoys = [decoy for row in rows for decoy in row["decoys"]]
     fixes = [fix for row in rows for fix in row["fixes"]]
     right, refused, kept = sum(row["right"] for row in rows), sum(decoy["nothing"] for decoy in decoys), sum(fix["kept"] for fix in fixes)
