@@ -31,6 +31,7 @@ PICTURES = {
     "photos": Pictures(240, 400, 300),
     "thumbs": Pictures(3000, 48, 48),
     "uneven": Pictures(240, 300, 225, 0.7),
+    "large": Pictures(32, 1600, 1200),
 }
 
 JOBS = {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The data sets of the bank: `data.py NAME FOLDER` writes one.  A function of the name alone; nothing is downloaded.
 
-  photos thumbs uneven   JPEG files of tests/jobs/twelve.py
+  photos thumbs uneven large
+                         JPEG files of tests/jobs/twelve.py
   classes                photos in one folder for each of ten classes (torchvision's ImageFolder)
   png                    96 pictures as PNG
   shards                 photos as webdataset's tar shards: 8 of 60, a .jpg and a .cls for each sample
@@ -88,7 +89,6 @@ def text(folder):
             print(" ".join(words[i % 30000] for i in rng.zipf(1.2, WORDS)), file=file)
 
 
-
 def records(folder):
     import numpy
     rng = numpy.random.default_rng(5)
@@ -107,8 +107,8 @@ def of_framework(name):
 
 
 MAKERS = {"photos": photos, "thumbs": lambda folder: pictures("thumbs", folder), "uneven": lambda folder: pictures("uneven", folder),
-          "classes": classes, "png": png, "shards": shards, "npy": npy, "tokens": tokens, "text": text, "records": records,
-          **{name: of_framework(name) for name in ("arrow", "litdata", "parquet", "tfrecord")}}
+          "large": lambda folder: pictures("large", folder), "classes": classes, "png": png, "shards": shards, "npy": npy, "tokens": tokens,
+          "text": text, "records": records, **{name: of_framework(name) for name in ("arrow", "litdata", "parquet", "tfrecord")}}
 
 
 def make(name, base):

@@ -68,6 +68,9 @@ class TestJobs(unittest.TestCase):
                 for vary in ((), ("relieved",), ("fix",)):
                     self.assertLessEqual(set(job.varied(*vary)[0]), options_of(job))
 
+    def test_the_table_of_the_issue_is_open(self):
+        self.assertGreaterEqual(sum(job.open for job in self.jobs.values()), 18)
+
 
 class TestTruth(unittest.TestCase):
     TEXT = "#: cause = loader/cpu\n#: why = w\n#: data = photos\n#: options = --workers 1 --step-ms 2\n#: around = quota:0.6 cpus:0\n#: relieved = --workers 2 quota:0\n"
