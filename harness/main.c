@@ -32,7 +32,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { ARENAS_MAX = 2 };
@@ -141,16 +140,6 @@ static void set_up_signals(void)
 	(void)sigaction(SIGPIPE, &action, NULL);
 	(void)sigaction(
 		SIGXFSZ, &action, NULL); /* a write beyond 'ulimit -f' is an error message */
-}
-
-/* As many open files as may be had without asking anybody: the usual 1024 are few for deep queues. */
-static void set_up_limits(void)
-{
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-		return;
-	files.rlim_cur = files.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /* A closed standard stream would be given to the next file that is opened, and be written over. */
@@ -323,7 +312,7 @@ int main(int argc, char **argv)
 	section_owners_register(section_owner_list);
 	report_ranks_register(&report_of_ranks);
 	set_up_signals();
-	set_up_limits();
+	program_raise_limits();
 	store_patience.stop = &stop;
 	atomic_store(&wants_json, find_json(argc, argv));
 	const int status = codecs_check(&err) || sample_kinds_check(&err)

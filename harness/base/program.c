@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* --- its place -------------------------------------------------------------------------------- */
@@ -32,6 +33,26 @@ bool program_beside(const char *relative, char *out, size_t room)
 		return true;
 	out[0] = '\0';
 	return false;
+}
+
+/* --- its limits ------------------------------------------------------------------------------- */
+
+static struct rlimit program_files; /* as they were; {0}: not raised */
+
+void program_raise_limits(void)
+{
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	program_files = files;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
+void program_restore_limits(void)
+{
+	if (program_files.rlim_max > 0)
+		(void)setrlimit(RLIMIT_NOFILE, &program_files);
 }
 
 /* --- which one it is -------------------------------------------------------------------------- */

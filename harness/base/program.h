@@ -16,6 +16,13 @@ void program_folder(char *out, size_t room);
 /* The path of `relative` ("../lib/x") seen from there; false, with "", when there is nothing or no room.  Any thread. */
 bool program_beside(const char *relative, char *out, size_t room);
 
+/* --- its limits ------------------------------------------------------------------------------- */
+
+/* As many open files as may be had without asking anybody: the usual 1024 are few for deep queues.  Before threads start. */
+void program_raise_limits(void);
+/* What they were before, for a command of the user's: between fork and exec. */
+void program_restore_limits(void);
+
 /* --- which one it is -------------------------------------------------------------------------- */
 
 /* A launcher started several: which one this is, set once, by main. */

@@ -1,9 +1,10 @@
-/* mlbench observe: any running job, from outside. */
+/* mlbench observe: any job, from outside: one that runs, or a command that is started here. */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
+#include "harness/command/started_job.h"
 #include "harness/fit/case_report.h"
 #include "harness/live/look.h"
 #include "harness/live/status.h"
@@ -12,36 +13,66 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const uint64_t OBSERVE_LEAST_NS = NS_PER_S, OBSERVE_USUAL_NS = 30 * NS_PER_S,
 		      OBSERVE_MOST_NS = 24 * 3600 * NS_PER_S;
 static const double OBSERVE_SHARE = 0.005; /* of a core: half of what is promised */
 
+/* A job that is started here settles for so long before it is observed: no new process meanwhile, and hardly more memory. */
+static const double START_LEAST_S = 4, START_SETTLED_S = 3, START_GROWTH = 1.1, START_MOST_S = 120;
+
 struct observe_request {
 	int32_t pid;
 	double seconds;
+	char *const *command; /* that is started; NULL: the process is there */
+	int command_status;   /* of one that has ended, -1 before */
 };
 
-static int observe_parse(
-	const struct options *options, struct observe_request *out, struct error *err)
+static int observe_parse_pid(const struct options *options, int32_t *pid, struct error *err)
 {
 	const char *text = options->arguments[0];
-	const char *how_long = options->values[OPTION_FOR];
-	uint64_t ns = OBSERVE_USUAL_NS;
 	char *end;
 	errno = 0;
 	const long number = strtol(text, &end, 10);
 	if (errno || *end || end == text || number <= 0 || number > INT32_MAX)
-		return error_set(err, -EINVAL, "'%.100s' is not a process ID", text);
+		return error_set(err, -EINVAL,
+			"'%.100s' is not a process ID; to start a command, put -- before it: mlbench "
+			"observe -- CMD...",
+			text);
+	if (options->argument_count > 1)
+		return error_set(err, -EINVAL,
+			"observe takes one process ID, or -- and a command; not '%.100s', too",
+			options->arguments[1]);
+	*pid = (int32_t)number;
+	return 0;
+}
+
+static int observe_parse(
+	const struct options *options, struct observe_request *out, struct error *err)
+{
+	const char *how_long = options->values[OPTION_FOR];
+	uint64_t ns = OBSERVE_USUAL_NS;
+	*out = (struct observe_request){.command_status = -1};
+	if (options->own_count == 0)
+		out->command = (char *const *)(uintptr_t)options->arguments;
+	else if (observe_parse_pid(options, &out->pid, err) != 0)
+		return -EINVAL;
+	if (out->command && options_given(options, OPTION_JSON))
+		return error_set(err, -EINVAL,
+			"--json and a command would both write to standard output: leave it out, and "
+			"read observe.json in the folder of --out");
 	if (how_long && units_parse_duration(how_long, &ns))
 		return error_set(
 			err, -EINVAL, "--for %.100s: not a time; such as 30s or 5m", how_long);
 	if (ns < OBSERVE_LEAST_NS || ns > OBSERVE_MOST_NS)
 		return error_set(err, -EINVAL, "--for %.100s: at least 1s, at most 24h", how_long);
-	*out = (struct observe_request){(int32_t)number, (double)ns / (double)NS_PER_S};
+	out->seconds = (double)ns / (double)NS_PER_S;
 	return 0;
 }
 
@@ -147,12 +178,13 @@ static int observe_save(const struct options *options, const struct job_record *
 	return code ? code : command_save_json(path, "observe.json", document, err);
 }
 
-static int observe_print(
-	const struct invocation *invocation, json_t *document, const char *path, struct error *err)
+static int observe_print(const struct invocation *invocation, bool beside, json_t *document,
+	const char *path, struct error *err)
 {
 	if (command_wants_json(invocation))
 		return command_print_json(invocation, json_incref(document), err);
-	const struct style style = command_style(invocation);
+	const struct style style =
+		beside ? style_for(STDERR_FILENO, true) : command_style(invocation);
 	struct buffer text = {0};
 	struct medium medium = medium_terminal(&style, &text);
 	observe_text(document, &medium, options_given(&invocation->options, OPTION_VERBOSE));
@@ -161,7 +193,7 @@ static int observe_print(
 	if (path[0] && !json_is_array(json_object_get(document, "hang")))
 		buffer_format(&text,
 			"'mlbench fit %s/observe.json --out case.ini' makes a case of it\n", path);
-	return command_print(&text, err);
+	return beside ? command_print_beside(&text, err) : command_print(&text, err);
 }
 
 /* The node's fingerprint, as a case has it: no names. */
@@ -183,8 +215,9 @@ static json_t *observe_environment(const struct job_record *record)
 	return case_environment_json(&environment);
 }
 
-static int observe_deliver(
-	const struct invocation *invocation, const struct observe_input *input, struct error *err)
+/* What a command prints and what is printed of it do not mix: the report waits for its end. */
+static int observe_deliver(const struct invocation *invocation, struct observe_request *request,
+	const struct observe_input *input, struct error *err)
 {
 	char path[PATH_MAX] = "";
 	json_t *document = observe_json(input);
@@ -194,7 +227,11 @@ static int observe_deliver(
 	int code = observe_save(&invocation->options, input->record, document, path, err);
 	if (code) /* what was seen is printed all the same, and the error after it */
 		path[0] = '\0';
-	const int status = observe_print(invocation, document, path, err);
+	if (request->command) {
+		log_info("observed; the report follows when the command ends");
+		request->command_status = started_job_wait();
+	}
+	const int status = observe_print(invocation, request->command, document, path, err);
 	json_decref(document);
 	return status                  ? EXIT_STATUS_CANNOT
 	       : code                  ? command_status(code)
@@ -202,7 +239,7 @@ static int observe_deliver(
 				       : EXIT_STATUS_DONE;
 }
 
-static int observe_watch(const struct invocation *invocation, const struct observe_request *request,
+static int observe_watch(const struct invocation *invocation, struct observe_request *request,
 	struct job_watch *watch, struct job_sampler *sampler, struct error *err)
 {
 	struct job_verdict *verdict = calloc(1, sizeof *verdict);
@@ -221,8 +258,8 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 		free(verdict);
 		return command_status(code);
 	}
-	log_info("observing process %d for %.0f s; Ctrl-C ends it early", request->pid,
-		request->seconds);
+	log_info("observing process %d for %.0f s%s", request->pid, request->seconds,
+		request->command ? "" : "; Ctrl-C ends it early");
 	job_watch_for(watch, request->seconds, invocation->stop);
 	const struct job_profile *profile = job_sampler_finish(sampler, record);
 	const struct job_places *seen = job_places_end(places);
@@ -235,37 +272,111 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 		.profile = profile,
 		.places = seen,
 		.hang = verdict->still ? &hang : NULL};
-	const int status = observe_deliver(invocation, &input, err);
+	const int status = observe_deliver(invocation, request, &input, err);
 	job_places_close(places);
 	free(verdict);
 	return status;
 }
 
-static int observe_run(const struct invocation *invocation, struct error *err)
+static int observe_process(
+	const struct invocation *invocation, struct observe_request *request, struct error *err)
 {
-	struct observe_request request;
 	struct job_watch *watch = NULL;
 	struct job_sampler *sampler = NULL;
-	int code = observe_parse(&invocation->options, &request, err);
-	if (!code)
-		code = job_sampler_open(&sampler, err);
-	const struct job_watch_options how = {.root = "",
-		.pid = code ? 0 : request.pid,
-		.most_share = OBSERVE_SHARE,
-		.sampler = sampler};
+	int code = job_sampler_open(&sampler, err);
+	const struct job_watch_options how = {
+		.root = "", .pid = request->pid, .most_share = OBSERVE_SHARE, .sampler = sampler};
 	if (!code)
 		code = job_watch_open(&watch, &how, err);
 	const int status = code ? command_status(code)
-				: observe_watch(invocation, &request, watch, sampler, err);
+				: observe_watch(invocation, request, watch, sampler, err);
 	job_watch_close(watch);
 	job_sampler_close(sampler);
 	return status;
 }
 
+/* --- a command that is started here ------------------------------------------------------------- */
+
+/* Whether the last seconds of the record are of a job that has started: it works, no process is new, and its memory has its
+ * size.  A job that starts processes all the time never is, and is observed after START_MOST_S. */
+static bool observe_has_started(const struct job_record *record)
+{
+	const struct job_moment *last =
+		record->moment_count ? &record->moments[record->moment_count - 1] : NULL;
+	const struct job_moment *first = last;
+	if (!last || last->t_s < START_LEAST_S)
+		return false;
+	for (size_t i = record->moment_count; i > 0; i--)
+		if (last->t_s - first->t_s < START_SETTLED_S)
+			first = &record->moments[i - 1];
+	for (size_t i = 0; i < record->process_count; i++)
+		if (record->processes[i].first_s > first->t_s)
+			return false;
+	return last->resident <= START_GROWTH * first->resident &&
+	       (last->cpu_s > first->cpu_s || last->read_bytes > first->read_bytes);
+}
+
+/* 0: it is to be observed from now on; -ECHILD: it ended before. */
+static int observe_await_start(int32_t pid, struct error *err)
+{
+	const struct job_watch_options how = {.root = "", .pid = pid, .most_share = OBSERVE_SHARE};
+	struct job_watch *watch = NULL;
+	double next_s = 0;
+	bool started = false;
+	int code = job_watch_open(&watch, &how, err);
+	while (!code && !started && job_watch_now(watch) < START_MOST_S) {
+		next_s = job_watch_turn(watch);
+		if (isinf(next_s))
+			code = -ESRCH;
+		else
+			clock_sleep_until_ns(
+				clock_now_ns() + (uint64_t)(fmax(0, next_s - job_watch_now(watch)) *
+							    (double)NS_PER_S));
+		started = !code && observe_has_started(job_watch_record(watch));
+	}
+	const double ended_s = code && watch ? job_watch_now(watch) : 0;
+	job_watch_close(watch);
+	return code ? error_set(err, -ECHILD,
+			      "the command ended after %.1f s, while it was still starting: nothing can "
+			      "be said about it; observe a longer run",
+			      ended_s)
+		    : 0;
+}
+
+/* Its own failure counts first, as if nobody had observed it. */
+static int observe_command(
+	const struct invocation *invocation, struct observe_request *request, struct error *err)
+{
+	int status = EXIT_STATUS_CANNOT;
+	int code = started_job_begin(request->command, &request->pid, err);
+	if (code)
+		return command_status(code);
+	code = observe_await_start(request->pid, err);
+	if (!code)
+		status = observe_process(invocation, request, err);
+	if (request->command_status < 0) /* no report has waited for it */
+		request->command_status = started_job_wait();
+	if (request->command_status == 0)
+		return status;
+	(void)error_set(
+		err, -ECHILD, "the command ended with exit status %d", request->command_status);
+	return request->command_status;
+}
+
+static int observe_run(const struct invocation *invocation, struct error *err)
+{
+	struct observe_request request;
+	const int code = observe_parse(&invocation->options, &request, err);
+	return code              ? command_status(code)
+	       : request.command ? observe_command(invocation, &request, err)
+				 : observe_process(invocation, &request, err);
+}
+
 const struct command command_observe = {
 	.name = "observe",
-	.summary = "watch any running training job from outside, and say what seems to limit it",
-	.arguments = "PID",
+	.summary = "watch any training job from outside, and say what seems to limit it",
+	.arguments = "PID | -- CMD...",
+	.runs_command = true,
 	.description =
 		"Watches the process PID and all below it for 30 s (--for): which process trains, "
 		"which ones load data, what each spends its time on (cores, run-queue wait, calls on "
@@ -280,13 +391,18 @@ const struct command command_observe = {
 		"A job of which nothing runs and nothing is read is told as a hang, with what each "
 		"process waits for. Processes of another user need their user or root; what "
 		"is missing without it is said.\n\n"
+		"With -- and a command, the command is started and observed once it has settled: no new "
+		"process and hardly more memory for 3 s. Its streams are its own, signals and Ctrl-C "
+		"go to it, and it goes on after it was observed; the report comes on standard error "
+		"when it has ended.\n\n"
 		"The result is saved as results/observe-NAME/TIME-PID/observe.json (--out names "
 		"another folder). It has no names of files and nothing of their contents.\n\n"
-		"Exit status: 0 observed, 1 the job stands still, 2 there is no such process, "
-		"3 what was seen could not be saved.",
+		"Exit status: 0 observed, 1 the job stands still, 2 there is no such process or "
+		"command, 3 what was seen could not be saved, or a command ended while it was starting; "
+		"with a command that fails, the command's.",
 	.example = "mlbench observe 4711 --for 1m",
 	.options = OPTION_BIT(OPTION_FOR) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
-	.arguments_max = 1,
+	.arguments_max = SIZE_MAX,
 	.run = observe_run,
 };

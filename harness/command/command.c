@@ -61,31 +61,40 @@ int command_status(int code)
 }
 
 /* A file gets what is there; a terminal would obey a name with control characters. */
-static int write_to_terminal(const struct buffer *text)
+static int write_to_terminal(int fd, const struct buffer *text)
 {
 	struct buffer printable = {0};
 	style_add_printable(text->data ? text->data : "", &printable);
-	const int code = printable.failed
-				 ? -ENOMEM
-				 : files_write_all(STDOUT_FILENO,
-					   printable.data ? printable.data : "", printable.size);
+	const int code =
+		printable.failed
+			? -ENOMEM
+			: files_write_all(fd, printable.data ? printable.data : "", printable.size);
 	buffer_release(&printable);
 	return code;
 }
 
-int command_print(struct buffer *text, struct error *err)
+static int command_write(int fd, const char *name, struct buffer *text, struct error *err)
 {
 	int code = -ENOMEM;
 	if (!text->failed)
-		code = isatty(STDOUT_FILENO) ? write_to_terminal(text)
-					     : files_write_all(STDOUT_FILENO,
-						       text->data ? text->data : "", text->size);
+		code = isatty(fd) ? write_to_terminal(fd, text)
+				  : files_write_all(fd, text->data ? text->data : "", text->size);
 	if (text->failed)
 		(void)error_set(err, code, "out of memory for the output");
 	else if (code && code != -EPIPE)
-		(void)error_set_errno(err, -code, "cannot write to standard output");
+		(void)error_set_errno(err, -code, "cannot write to %s", name);
 	buffer_release(text);
 	return code == 0 || code == -EPIPE ? EXIT_STATUS_DONE : EXIT_STATUS_CANNOT;
+}
+
+int command_print(struct buffer *text, struct error *err)
+{
+	return command_write(STDOUT_FILENO, "standard output", text, err);
+}
+
+int command_print_beside(struct buffer *text, struct error *err)
+{
+	return command_write(STDERR_FILENO, "standard error", text, err);
 }
 
 void command_add_json(json_t *value, struct buffer *out)

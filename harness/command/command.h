@@ -61,6 +61,8 @@ int command_status(int code);
 /* Writes text, which it releases, to stdout; 0, or an exit status with err when it cannot be
  * written (a closed pipe is no failure). */
 int command_print(struct buffer *text, struct error *err);
+/* The same to stderr: stdout is that of a command of the user's. */
+int command_print_beside(struct buffer *text, struct error *err);
 
 /* Appends value, which it takes, as a document of --json; out->failed without memory. */
 void command_add_json(json_t *value, struct buffer *out);

@@ -290,9 +290,10 @@ static int parse_all(struct parser *parser)
 	int code = 0;
 	for (parser->at = 0; parser->at < parser->argc && !code; parser->at++) {
 		const char *text = parser->argv[parser->at];
-		if (only_arguments || text[0] != '-' || text[1] == '\0')
+		if (only_arguments || text[0] != '-' || text[1] == '\0') {
 			parser->options->arguments[parser->options->argument_count++] = text;
-		else if (strcmp(text, "--") == 0)
+			parser->options->own_count += !only_arguments;
+		} else if (strcmp(text, "--") == 0)
 			only_arguments = true;
 		else if (text[1] == '-')
 			code = take_long(parser, text + 2);

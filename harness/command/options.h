@@ -106,6 +106,7 @@ struct options {
 	size_t check_count;
 	const char **arguments; /* argument_count positional ones; likewise */
 	size_t argument_count;
+	size_t own_count; /* of them, those in front of -- */
 };
 
 /* Parses argv[0 .. argc-1] (after the command's name).  -EINVAL: an unknown option (with the
