@@ -431,6 +431,15 @@ static void fill_slowest(const struct stage *stage, struct stage_measurement *ou
 		out->others_ns = (all_ns - spent_ns(&slowest)) / others;
 }
 
+static void fill_cores(const struct stage *stage, struct stage_measurement *out)
+{
+	cpu_set_t cores;
+	CPU_ZERO(&cores);
+	for (unsigned i = 0; stage->meters && !stage->threadless && i < stage->workers; i++)
+		CPU_OR(&cores, &cores, &stage->meters[i].cores);
+	out->cores = (uint32_t)CPU_COUNT(&cores);
+}
+
 static void collect_fill_stage(
 	const struct run *r, const struct span *span, enum stage_id id, struct measurement *m)
 {
@@ -452,6 +461,7 @@ static void collect_fill_stage(
 		id == STAGE_READ && out->seconds[THREAD_WORKING] < SHOWS_ITS_LIMIT * total;
 	merge_service(r, span, id, out);
 	fill_slowest(stage, out);
+	fill_cores(stage, out);
 }
 
 static void fill_queue(const struct span *span, enum queue_id id, const char *name, uint32_t size,
@@ -949,6 +959,7 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 	const double outside =
 		(to->machine_seconds - from->machine_seconds - m->cpu_seconds) / span->seconds;
 	m->cores_allowed = (uint32_t)CPU_COUNT(&r->monitor.cores);
+	m->cores_reachable = r->monitor.reachable;
 	m->cores_busy_outside = outside < 0 ? 0 : outside;
 	m->cores_busy_elsewhere = (to->elsewhere_seconds - from->elsewhere_seconds) / span->seconds;
 	if (isnan(outside))

@@ -22,6 +22,7 @@ enum { LOOK_NS = 2000000, LOOK_OF_THREAD_NS = 50000, LOOKS_MOST = 4 };
 int monitor_open(struct monitor *m, const struct placement *placement, const char *data)
 {
 	placement_set(placement, &m->cores);
+	m->reachable = cpus_reachable();
 	cgroup_cpu_quotas(&m->quotas);
 	data_store_find(data, &m->store);
 	m->edges = memory_touched(EDGES_MAX, sizeof *m->edges);

@@ -378,6 +378,8 @@ static const struct planted {
 	{KEY_INJECT_CPU_HOG, PLANTED_COUNT, 0, "", " busy processes outside the job"},
 	{KEY_INJECT_MEMORY_HOG, PLANTED_COUNT, 0, "",
 		" processes outside the job stream through memory"},
+	{KEY_INJECT_CPUS, PLANTED_COUNT, 0, "readers and decode workers are held on the first ",
+		" of the cores"},
 	{KEY_INJECT_BEGIN, PLANTED_SHARE, 0, "slow-downs begin after ", " of the planned time"},
 	{KEY_INJECT_END, PLANTED_SHARE, 1, "slow-downs end after ", " of the planned time"},
 };

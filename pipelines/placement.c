@@ -120,6 +120,18 @@ static bool has_own_policy(hwloc_topology_t topology)
 	return known && policy != HWLOC_MEMBIND_FIRSTTOUCH;
 }
 
+/* The first of those that this thread may use. */
+static void placement_hold(cpu_set_t *held, unsigned wanted)
+{
+	cpu_set_t all;
+	CPU_ZERO(held);
+	if (wanted == 0 || sched_getaffinity(0, sizeof all, &all) != 0)
+		return;
+	for (size_t cpu = 0; cpu < CPU_SETSIZE && (unsigned)CPU_COUNT(held) < wanted; cpu++)
+		if (CPU_ISSET(cpu, &all))
+			CPU_SET(cpu, held);
+}
+
 int placement_open(struct placement *p, const struct config *config,
 	const struct placement_threads *threads, struct error *err)
 {
@@ -128,6 +140,7 @@ int placement_open(struct placement *p, const struct config *config,
 		.numa = (enum numa_policy)config_integer(config, KEY_RUN_NUMA),
 		.threads = *threads,
 	};
+	placement_hold(&p->held, (unsigned)config_integer(config, KEY_INJECT_CPUS));
 	const bool places_pools =
 		p->numa == NUMA_INTERLEAVE || (p->numa == NUMA_AUTO && !machine_has_one_node());
 	hwloc_topology_t topology;
@@ -157,6 +170,9 @@ void placement_close(struct placement *placement)
 
 bool placement_bind(const struct placement *placement, unsigned first, unsigned width)
 {
+	const bool loads = first < placement->threads.decode + placement->threads.read;
+	if (loads && CPU_COUNT(&placement->held) > 0)
+		return sched_setaffinity(0, sizeof placement->held, &placement->held) == 0;
 	if (placement->affinity == AFFINITY_NONE || placement->count == 0)
 		return true;
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();

@@ -31,7 +31,8 @@ struct placement {
 	enum affinity affinity;
 	enum numa_policy numa;
 	struct placement_threads threads;
-	bool has_policy;        /* the process has a memory policy of its own (numactl) */
+	cpu_set_t held;  /* that readers and decode workers may use (inject.cpus); empty: all */
+	bool has_policy; /* the process has a memory policy of its own (numactl) */
 	char pools[NOTE_BYTES]; /* where they lie; "": nothing is to be said */
 };
 
@@ -42,7 +43,7 @@ int placement_use(struct placement *placement, hwloc_topology_t topology, struct
 void placement_close(struct placement *placement); /* safe on {0} */
 
 /* Binds the calling thread to `width` places from number `first` on, wrapping round.  Nothing with
- * affinity none.  False when the kernel refused. */
+ * affinity none, unless the loader is held on some cores.  False when the kernel refused. */
 bool placement_bind(const struct placement *placement, unsigned first, unsigned width);
 
 /* The nodes that a pool is to lie on, or its part for a device (staging).  Empty: wherever the

@@ -65,6 +65,7 @@ enum { EDGES_MAX = WINDOWS_MAX + 1 };
 struct monitor {
 	uint64_t start_ns, window_ns;
 	cpu_set_t cores;          /* that the threads may run on */
+	unsigned reachable;       /* if no affinity mask held them; 0: not known */
 	struct cpu_quotas quotas; /* as they were when it was opened; edges have those in force */
 	struct data_store store;
 	struct edge *edges; /* (EDGES_MAX); owned */

@@ -9,8 +9,9 @@
  * over the span: periods whose quota was used up, of those in which the group wanted any.
  * throttled_time is recorded, too, but is a sum over run queues, so no share of anything. From
  * 0.5 on the quota is the cause, from 0.1 on unless others matter more. steal: of the CPU time
- * that anybody here wanted, stolen / (stolen + used here), from 0.1 on. external: others keep
- * cores busy. cores: the job's own threads. All three loads are cumulative in the windows, so a
+ * that anybody here wanted, stolen / (stolen + used here), from 0.1 on. affinity: a mask
+ * holds the threads on few cores while others are idle. external: others keep cores busy. cores:
+ * the job's own threads. All three loads are cumulative in the windows, so a
  * phase has its own. */
 #include "harness/analyze/verdict.h"
 
@@ -384,6 +385,30 @@ static bool cause_stolen(
 		stage->run_queue * 100);
 }
 
+static const double CORES_FREE = 0.5; /* beyond the mask, that others leave idle */
+
+/* An affinity mask holds the threads on fewer cores than the node would let them use, while others are idle. */
+static bool cause_affinity(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct point_summary *const point = base->point;
+	const double elsewhere =
+		isnan(point->cores_busy_elsewhere) ? 0 : point->cores_busy_elsewhere;
+	const double outside = isnan(point->cores_busy_outside) ? 0 : point->cores_busy_outside;
+	const double held = stage->cores;
+	const double beyond = point->cores_reachable - held;
+	/* Others that run beside the threads are not in the way elsewhere. */
+	const double shared = stage->cores < point->cores_allowed ? outside : 0;
+	if (!waits_for_cores(stage) || stage->cores == 0 ||
+		!(beyond - elsewhere - shared >= CORES_FREE) ||
+		!(cause_cores_wanted(point) > CORES_OVERDRAWN * held))
+		return false;
+	return cause_is(out, "affinity", cores_certainty(stage),
+		"an affinity mask holds the %u thread%s of %s on %u of the %u cores that this process could use: they wait for a core %.0f %% of their working time",
+		stage->workers, stage->workers == 1 ? "" : "s", stage->name, stage->cores,
+		point->cores_reachable, stage->run_queue * 100);
+}
+
 static bool cause_external(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -446,8 +471,8 @@ bool cause_no_core(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	return cause_quota(base, stage, out) || cause_stolen(base, stage, out) ||
-	       cause_external(base, stage, out) || cause_woken_late(base, stage, out) ||
-	       cause_cores(base, stage, out);
+	       cause_affinity(base, stage, out) || cause_external(base, stage, out) ||
+	       cause_woken_late(base, stage, out) || cause_cores(base, stage, out);
 }
 
 /* Processes that stream through memory slow every core down without taking one away, wherever they run. */

@@ -604,6 +604,13 @@ static int turn_overhead(const struct change *c)
 	return code || locked == 0 ? code : add_overhead(c, COST_DECODE_LOCK, locked);
 }
 
+static int turn_cpus(const struct change *c)
+{
+	c->model->replay.cores = model_cores(c->model, c->to);
+	change_count_distance(c);
+	return 0;
+}
+
 /* --- the table -------------------------------------------------------------------------------- */
 
 /* In the order in which they are applied. */
@@ -655,6 +662,7 @@ static const struct turned {
 	{KEY_INJECT_STEP_LAUNCH, turn_addition, COST_STEP_HOST, COST_STEP_HOST},
 	{KEY_INJECT_SYNC_FACTOR, turn_factor, COST_SYNC, COST_SYNC},
 	{KEY_INJECT_CHECKPOINT_FACTOR, turn_factor, COST_CHECKPOINT, COST_CHECKPOINT},
+	{.key = KEY_INJECT_CPUS, .turn = turn_cpus},
 	{.key = KEY_INJECT_SLOW_DEVICE, .turn = turn_slow_device},
 };
 

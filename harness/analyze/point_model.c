@@ -69,6 +69,14 @@ void model_shape(
 	pipeline_shape_of(config, &facts, shape);
 }
 
+double model_cores(const struct model *model, const struct config *config)
+{
+	const double held = config_real(config, KEY_INJECT_CPUS);
+	const double beside =
+		model->facts.step_on_cores ? config_real(config, KEY_STEP_THREADS) : 0;
+	return held > 0 ? fmin(held + beside, model->cores) : model->cores;
+}
+
 double model_declared(const struct model *model, const struct config *config, bool by_step)
 {
 	const struct declared_batch declared = declared_batch_of(config);
@@ -93,7 +101,15 @@ static void take_facts(struct model *model, const struct model_source *source)
 	model->exchange_time = m->facts.step_emulated ? source->exchange_time : NULL;
 	model_shape(model, source->config, &model->replay.shape);
 	model->samples_per_batch = model->replay.shape.batch_size;
-	model->replay.cores = source->cores > 0 ? source->cores : 1;
+	model->cores = source->cores > 0 ? source->cores : 1;
+	model->replay.cores = model_cores(model, source->config);
+	const struct stage_measurement *const decode = measurement_stage(m, STAGE_DECODE);
+	/* A mask that the configuration does not know of. */
+	if (decode && decode->cores > 0 && decode->cores < decode->workers)
+		model->replay.cores = fmin(model->replay.cores,
+			decode->cores + (model->facts.step_on_cores ? config_real(source->config,
+									      KEY_STEP_THREADS)
+								    : 0));
 	model->replay.quota = quota_of(source);
 	model->replay.wake_ns = WAKE_NS;
 	model->replay.copies_off_cores = model->facts.step_has_memory;

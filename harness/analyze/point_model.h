@@ -110,6 +110,7 @@ struct model {
 	model_step_time *step_time;
 	model_exchange_time *exchange_time;
 	uint64_t samples;    /* of the data set */
+	double cores;        /* that the process may use */
 	double sample_bytes; /* of each, mean */
 	double made_bytes;   /* of each in its batch; 0: not known */
 	struct workload_facts facts;
@@ -156,6 +157,9 @@ struct model {
 /* -ENODATA: no service times were recorded, or too few (err: how many there are and how many are
  * needed). */
 int model_open(struct model *model, const struct model_source *source, struct error *err);
+
+/* Cores of the replay: those that inject.cpus holds the loader on, and those of a step that computes beside it. */
+double model_cores(const struct model *model, const struct config *config);
 
 /* ns of CPU time that the configuration declares for a batch: of the worker that completes it, or of the step's thread. */
 double model_declared(const struct model *model, const struct config *config, bool by_step);

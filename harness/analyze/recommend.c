@@ -21,7 +21,7 @@ static const double NOTHING = 0.01;
 
 static bool lacks_cpu(const char *resource)
 {
-	static const char *const takes[] = {"cores", "quota", "steal", "external"};
+	static const char *const takes[] = {"cores", "affinity", "quota", "steal", "external"};
 	for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++)
 		if (strcmp(resource, takes[i]) == 0)
 			return true;
@@ -745,6 +745,12 @@ static void advise_step_computes(
 bool recommend_without_keys(const struct point_summary *point, const char *stage,
 	const char *resource, char *out, size_t room)
 {
+	if (strcmp(resource, "affinity") == 0) {
+		(void)snprintf(out, room,
+			"find who sets the affinity mask and widen it to the %u cores: the launcher (srun --cpus-per-task=N or --cpu-bind=none), taskset, OpenMP (OMP_PROC_BIND, GOMP_CPU_AFFINITY) or a library at import (os.sched_setaffinity after it)",
+			point->cores_reachable);
+		return true;
+	}
 	for (size_t i = 0; i < sizeof without_keys / sizeof without_keys[0]; i++)
 		if (strcmp(without_keys[i].stage, stage) == 0 &&
 			strcmp(without_keys[i].resource, resource) == 0) {

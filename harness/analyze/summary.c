@@ -384,6 +384,8 @@ static void merge_scalars(
 		}
 		if (m->cores_allowed > 0)
 			out->cores_allowed = m->cores_allowed;
+		if (m->cores_reachable > out->cores_reachable)
+			out->cores_reachable = m->cores_reachable;
 		out->epochs = larger_of(out->epochs, m->epochs);
 		if (!out->engine[0])
 			memcpy(out->engine, m->engine, sizeof out->engine);
@@ -423,6 +425,7 @@ static void add_stage_sums(struct stage_sums *sums, struct stage_summary *out,
 	if (!isnan(stage->capacity))
 		sums->capacities[sums->capacity_count++] = stage->capacity;
 	out->capacity_is_lower_bound |= stage->capacity_is_lower_bound;
+	out->cores = stage->cores > out->cores ? stage->cores : out->cores;
 	histogram_merge(&out->service, &stage->service);
 }
 

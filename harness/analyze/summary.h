@@ -157,6 +157,7 @@ struct stage_summary {
 	double queued; /* share of all its time on a run queue: one that is woken from any state may wait for a core; NAN */
 	/* share of the time that some thread of it held the lock; NAN: not known */
 	double lock_busy;
+	unsigned cores;  /* that its threads may run on; 0: not known */
 	double capacity; /* samples/s, median of the repeats; NAN: never showed */
 	bool capacity_is_lower_bound;
 	struct histogram service; /* merged over the repeats */
@@ -182,7 +183,8 @@ struct point_summary {
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
 	char cold_ended[COLD_ENDED_BYTES]; /* measurement_cold_ended; "" */
 	double cores_busy_outside, cores_busy_elsewhere, throttled_share, steal_share;
-	unsigned cores_allowed; /* that its threads may run on */
+	unsigned cores_allowed;   /* that its threads may run on */
+	unsigned cores_reachable; /* if no affinity mask held them; 0: not known */
 	/* CPU time of the step's thread for a sample that is declared in front of an emulated step (overhead.step). */
 	double step_declared_seconds;
 	/* The CPU quota that the repeats were under, of the one that it throttled most; "" and NAN:

@@ -461,6 +461,21 @@ static double allowed_cpus(const struct expect *e)
 	return count_cpu_list(list);
 }
 
+/* Who is held on few CPUs has the rest of the node idle. */
+static void tell_mask(struct expect *e, double cpus)
+{
+	const double reachable = cpus_reachable();
+	if (!(cpus > 0) || !(reachable > 0)) {
+		expect_missing(e, "cgroup.masked", "", "the kernel does not tell");
+		return;
+	}
+	expect_number(e, "cgroup.masked", "", fmax(0, reachable - cpus));
+	if (cpus < reachable && expect_wants(e, "cgroup.masked", NULL))
+		sink_note(e->context->sink,
+			"an affinity mask holds this process on %.0f of the %.0f CPUs that it could use, and all workers that it starts",
+			cpus, reachable);
+}
+
 void tell_cgroup(struct expect *e)
 {
 	char *mountinfo = node_text("%s/proc/self/mountinfo", e->root);
@@ -476,6 +491,7 @@ void tell_cgroup(struct expect *e)
 		expect_number(e, "cgroup.cpus", "", cpus);
 	else
 		expect_missing(e, "cgroup.cpus", "", "/proc/self/status does not tell");
+	tell_mask(e, cpus);
 	if (least) {
 		expect_number(e, "cgroup.cores", "",
 			cpus > 0 && cpus < least->cores ? cpus : least->cores);

@@ -4,6 +4,7 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/measure/data_store.h"
+#include "harness/measure/proc_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +59,7 @@ static int emulation_pin(struct node_emulation *emulation, unsigned cores, struc
 	if (sched_setaffinity(0, sizeof some, &some) != 0)
 		return error_set_errno(err, errno, "cannot run on %u cores", cores);
 	emulation->pinned = true;
+	cpus_emulate(cores);
 	return 0;
 }
 
@@ -175,6 +177,8 @@ static void emulation_leave(const struct emulation_group *group, const char *wha
 
 void node_emulation_end(struct node_emulation *emulation)
 {
+	if (emulation->pinned)
+		cpus_emulate(0);
 	if (emulation->pinned &&
 		sched_setaffinity(0, sizeof emulation->before, &emulation->before) != 0)
 		log_warn("the affinity of this process could not be restored");

@@ -245,6 +245,10 @@ static int check_inject(const struct config *config, struct error *err)
 		config_real(config, KEY_OVERHEAD_LOCK) > 0)
 		return error_set(err, -EINVAL,
 			"'inject.lock_share' and 'overhead.lock' are of one and the same lock: leave one out");
+	if (config_integer(config, KEY_INJECT_CPUS) > 0 &&
+		config_integer(config, KEY_RUN_AFFINITY) != AFFINITY_NONE)
+		return error_set(err, -EINVAL,
+			"'inject.cpus' and 'run.affinity' both say which cores the workers run on: leave one out");
 	if (begin >= end)
 		return error_set(err, -EINVAL,
 			"'inject.begin' = %g %% is not before 'inject.end' = %g %%", begin * 100,

@@ -39,6 +39,7 @@ static const struct cause_synonyms {
 	  {" waiting sleep off-cpu service remote ", "wait"},
 	  {" tail tails straggler stragglers slow-worker skew slow-device ", "imbalance"},
 	  {" oversubscription oversubscribed too-few-cores contention core threads ", "cores"},
+	  {" mask pinning taskset cpu-bind srun ", "affinity"},
 	  {" throttling cgroup limit cpu-quota cpu-limit ", "quota"},
 	  {" queue-depth in-flight concurrency-of-reads prefetch-depth parallelism ", "depth"},
 	  {" gpu device-bound flops kernel kernels ", "compute"},

@@ -364,11 +364,54 @@ static void check_topology(struct doctor *doctor)
 		doctor_ok(doctor, "NUMA", "one node");
 }
 
+/* Threads that libraries start in each process of a job: a hint, since a job may set its own. */
+static void check_library_threads(struct doctor *doctor, double cores)
+{
+	static const char *const names[] = {"OMP_NUM_THREADS", "MKL_NUM_THREADS",
+		"OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"};
+	const double allowed = doctor_number(doctor, "cpu", "allowed");
+	const char *most_of = NULL;
+	long most = 0;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *const value = getenv(names[i]);
+		const long threads = value ? strtol(value, NULL, 10) : 0;
+		if (threads > most) {
+			most = threads;
+			most_of = names[i];
+		}
+	}
+	if (most_of && (double)most > cores)
+		doctor_find(doctor, DOCTOR_NOTE, "library threads",
+			"a hint: each worker process of a job may start so many, far more than there are cores",
+			"OMP_NUM_THREADS=1 and the like, cv2.setNumThreads(0), torch.set_num_threads(1) in workers",
+			"%s=%ld for %s core%s", most_of, most, UNITS_PLAIN(cores, 3),
+			cores == 1 ? "" : "s");
+	else if (!getenv("OMP_NUM_THREADS") && cores < allowed)
+		doctor_find(doctor, DOCTOR_NOTE, "library threads",
+			"a hint: OpenMP starts one for each CPU that it sees in each worker process of a job, and does not see the CPU quota",
+			"OMP_NUM_THREADS=1 in workers, cv2.setNumThreads(0), torch.set_num_threads(1)",
+			"OMP_NUM_THREADS is not set: %.0f threads a process for %s cores", allowed,
+			UNITS_PLAIN(cores, 3));
+	else if (most_of)
+		doctor_ok(doctor, "library threads", "%s=%ld", most_of, most);
+	else
+		doctor_ok(doctor, "library threads",
+			"OMP_NUM_THREADS is not set: a process may start %.0f", allowed);
+}
+
+/* Who told the launcher to bind, if it says so. */
+static const char *mask_hint(void)
+{
+	const char *const bind = getenv("SLURM_CPU_BIND");
+	return bind && *bind && !strstr(bind, "none") ? " (SLURM_CPU_BIND is set)" : "";
+}
+
 static void check_limits(struct doctor *doctor)
 {
 	const struct cgroup_limits limits = cgroup_limits_now();
 	const double allowed = doctor_number(doctor, "cpu", "allowed");
 	const double threads = doctor_number(doctor, "cpu", "threads");
+	const double reachable = cpus_reachable();
 	char size[UNITS_BYTES];
 	if (limits.cores < allowed)
 		doctor_find(doctor, DOCTOR_NOTE, "CPU limit",
@@ -376,12 +419,21 @@ static void check_limits(struct doctor *doctor)
 			"decode.workers within the limit, or raise the cgroup's CPU quota",
 			"cgroup %.100s allows %.2f of %.0f cores",
 			doctor_text(doctor, "cgroup", "cpu_limit_group"), limits.cores, allowed);
+	else if (allowed < reachable)
+		doctor_find(doctor, DOCTOR_NOTE, "CPU limit",
+			"all workers of a job that is started here share them, and the others are idle",
+			"srun --cpu-bind=none or a larger --cpus-per-task, taskset, or whatever set the mask",
+			"an affinity mask holds this process on CPU%s %s: %.0f of the %.0f that it could use%s",
+			allowed > 1 ? "s" : "", doctor_text(doctor, "cpu", "affinity"), allowed,
+			reachable, mask_hint());
 	else if (allowed < threads)
 		doctor_find(doctor, DOCTOR_NOTE, "CPU limit", "only these are used",
-			"taskset or cpuset, if that is not meant", "affinity %s: %.0f of %.0f",
+			"widen the cpuset, if that is not meant",
+			"a cpuset allows CPUs %s: %.0f of %.0f",
 			doctor_text(doctor, "cpu", "affinity"), allowed, threads);
 	else
 		doctor_ok(doctor, "CPU limit", "none: %.0f cores", allowed);
+	check_library_threads(doctor, fmin(allowed, limits.cores));
 	if (limits.memory_bytes < doctor_number(doctor, "memory", "total"))
 		doctor_find(doctor, DOCTOR_NOTE, "memory limit",
 			"the page cache counts against it: warm runs may not stay warm",

@@ -12,8 +12,10 @@
 #include <limits.h>
 #include <malloc.h>
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -304,6 +306,33 @@ void format_cpu_set(const cpu_set_t *set, size_t size, size_t most, char *text, 
 			used += (size_t)snprintf(text + used, room - used, "-%zu", last);
 		cpu = last;
 	}
+}
+
+static atomic_uint cpus_emulated;
+
+/* A mask is a thread's own, so one that ends at once is asked to run anywhere: the kernel leaves what cpusets allow. */
+static void *cpus_ask(void *count)
+{
+	cpu_set_t cpus;
+	memset(&cpus, 0xff, sizeof cpus);
+	if (sched_setaffinity(0, sizeof cpus, &cpus) == 0 &&
+		sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+		*(unsigned *)count = (unsigned)CPU_COUNT(&cpus);
+	return NULL;
+}
+
+unsigned cpus_reachable(void)
+{
+	unsigned count = atomic_load(&cpus_emulated);
+	pthread_t thread;
+	if (count == 0 && pthread_create(&thread, NULL, cpus_ask, &count) == 0)
+		(void)pthread_join(thread, NULL);
+	return count;
+}
+
+void cpus_emulate(unsigned emulated)
+{
+	atomic_store(&cpus_emulated, emulated);
 }
 
 /* --- asked of the node ------------------------------------------------------------------------ */

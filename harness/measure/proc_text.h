@@ -87,6 +87,11 @@ struct process_usage {
 	double heap_used_bytes, heap_free_bytes;
 };
 
+/* CPUs that this process could run on if no affinity mask held it: those of the node that its cpusets allow.  0: not known.
+ * While a smaller node is emulated by a mask (`emulated` CPUs; 0: no longer), that has no more. */
+unsigned cpus_reachable(void);
+void cpus_emulate(unsigned emulated);
+
 /* Any thread; some 100 us.  cores: that the machine's times are of; NULL: all of the node. */
 void process_usage_read(struct process_usage *usage, const cpu_set_t *cores);
 

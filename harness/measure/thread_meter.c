@@ -307,6 +307,8 @@ void thread_meters_close(struct thread_meter *meters, unsigned count)
 void thread_meter_attach(struct thread_meter *meter)
 {
 	atomic_store(&meter->tid, (int)gettid());
+	if (sched_getaffinity(0, sizeof meter->cores, &meter->cores) != 0)
+		CPU_ZERO(&meter->cores);
 	atomic_store(&meter->schedstat, open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
 	if (!io_delay_unavailable())
 		atomic_store(&meter->io_delay, io_delay_open());
@@ -373,6 +375,7 @@ void thread_meter_start_part(struct thread_meter *meter, struct thread_meter *pa
 	service_log_start(&part->service, start_ns, meter->service.length_ns);
 	state_clock_start(&part->clock, state, start_ns);
 	atomic_store(&part->tid, atomic_load(&meter->tid));
+	part->cores = meter->cores;
 	atomic_store(&part->whole, meter);
 	atomic_store(&meter->part, part);
 }

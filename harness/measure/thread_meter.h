@@ -11,6 +11,7 @@
 #include "harness/record/trace.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -250,6 +251,8 @@ struct thread_meter {
 	/* The kernel's accounting when last read: by the sampler, and by the thread at its end. */
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat, io_delay; /* open files, -1: none */
 	atomic_int tid; /* the kernel's; 0: no thread yet */
+	cpu_set_t
+		cores; /* that the thread may run on: set by itself, read after its end; empty: not known */
 	atomic_uint_least64_t cpu_ns, run_queue_ns, io_wait_ns;
 	/* Where a thread has two (thread_meter_start_part): that of the part, or that of the whole thread; else NULL. */
 	struct thread_meter *_Atomic part, *_Atomic whole;

@@ -108,6 +108,8 @@ struct stage_measurement {
 	/* Of decode: working time for overhead.batch, which is in no item's service time; NAN: not known,
 	 * which is none. */
 	double overhead_seconds;
+	/* Cores that its threads together may run on, by their affinity; 0: not known. */
+	uint32_t cores;
 	/* Samples/s if it never waited, at this worker count: samples / working seconds x workers.  For
 	 * read, where files overlap in flight: samples / (wall time - blocked time). */
 	double capacity;
@@ -406,6 +408,8 @@ struct measurement {
 	/* Cores that its threads may run on; 0: an older result, whose loads are of the whole node.  Others' CPU time meanwhile, as
 	 * cores (/proc/stat): on these, and on those that it may not use; NAN. */
 	uint32_t cores_allowed;
+	/* Cores that they could run on if no affinity mask held them: those of the node that its cpusets allow; 0: not known. */
+	uint32_t cores_reachable;
 	double cores_busy_outside, cores_busy_elsewhere;
 	/* The CPU quota of a control group above the process: of several the one that throttled most, else the
 	 * tightest.  "" and NAN: there is none, or a note says why it is not known. */

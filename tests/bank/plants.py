@@ -212,7 +212,7 @@ def plants(cores: int) -> List[Plant]:
             intensities=(1.5, 4.0), least_loss=1.25, hogs=True,
         ),
         Plant(
-            "few-cores", "more workers than cores that may be used", cpu_bound(cores), [("decode", "cores")],
+            "few-cores", "more workers than cores that may be used", cpu_bound(cores), [("decode", "affinity")],
             lambda aim, h: {}, intensities=(1.5, 4.0), least_loss=1.25, needs_cores=2,
             cores=lambda aim, have: max(1, min(have - 1, round(have / aim))),
         ),

@@ -70,3 +70,17 @@ m = [json.loads(line) for line in open("one_core/points.jsonl")][1]
 assert m["cores_allowed"] == 1 and m["cores_busy_outside"] <= 1.5, m["cores_busy_outside"]
 assert m["cores_busy_elsewhere"] > 0, m["cores_busy_elsewhere"]
 PY
+
+# A mask is told from too few cores by what the process could use without it: by doctor, accept and the record.
+expect 0 taskset -c "$1" "$MLBENCH" doctor
+prints "an affinity mask holds this process on CPU $1: 1 of the"
+expect 0 env OMP_NUM_THREADS=4096 "$MLBENCH" doctor
+prints "OMP_NUM_THREADS=4096 for"
+printf '[plan]\nname = mask\n[mask]\nkind = expect\ncgroup.masked = 0\n' >mask.ini
+expect 1 taskset -c "$1" "$MLBENCH" accept mask.ini
+prints "find who sets the mask and widen it"
+python3 - <<'PY' || fail "the mask is not in the record"
+import json
+m = [json.loads(line) for line in open("one_core/points.jsonl")][1]
+assert m["cores_reachable"] >= 2 and all(s["cores"] == 1 for s in m["stages"]), m["stages"]
+PY

@@ -101,6 +101,52 @@ static void a_quota_is_raised_to_more(void **state)
 	assert_true(strstr(v.advice, "(1.9 cores) to 2 cores"));
 }
 
+/* A mask is named where it leaves cores idle that the process could use, and not where others use these. */
+static void a_mask_is_named(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	const struct point_facts facts = four_workers();
+	decode_waits(&m, 0.25, 0.74);
+	m.cores_allowed = 1;
+	m.cores_reachable = 16;
+	m.stages[1].cores = 1;
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "decode", "affinity");
+	assert_true(v.confidence >= 0.7);
+	assert_true(says(&v, "holds the 4 threads of decode on 1 of the 16 cores"));
+	assert_non_null(strstr(v.advice, "widen it to the 16 cores"));
+	/* Others beside it, while the rest of the node is idle or not. */
+	m.cores_busy_outside = 0.5;
+	m.cores_busy_elsewhere = 3;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "affinity");
+	m.cores_busy_elsewhere = 14.9;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "external");
+	m.cores_busy_outside = m.cores_busy_elsewhere = 0;
+	/* The loader alone is held. */
+	m.cores_allowed = 16;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "affinity");
+	/* A quota that throttles stops it wherever it is. */
+	set_quota(&m, "/a", 1, 0.98);
+	v = judge(&m, &facts);
+	expect(&v, "decode", "quota");
+	m.quota_cores = m.throttled_share = NAN;
+	/* No mask, as many cores as are wanted, or an older result. */
+	m.cores_allowed = m.cores_reachable = m.stages[1].cores = 2;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+	m.cores_reachable = 16;
+	m.stages[1].cores = 4;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+	m.cores_reachable = m.stages[1].cores = 0;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+}
+
 static void a_quota_that_hardly_throttles(void **state)
 {
 	(void)state;
@@ -469,6 +515,7 @@ int main(void)
 		cmocka_unit_test(a_quota_is_named),
 		cmocka_unit_test(a_quota_is_raised_to_more),
 		cmocka_unit_test(a_quota_that_hardly_throttles),
+		cmocka_unit_test(a_mask_is_named),
 		cmocka_unit_test(a_quota_changes),
 		cmocka_unit_test(others_take_what_a_quota_leaves),
 		cmocka_unit_test(long_names_keep_their_ends),

@@ -8,6 +8,7 @@
 #include "harness/checks/sink.h"
 #include "harness/measure/dmi.h"
 #include "harness/measure/node_users.h"
+#include "harness/measure/proc_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -373,8 +374,15 @@ static void control_groups_of_both_versions(void **state)
 	fake_file("/cg2/job/cpu.max", "150000 100000\n");
 	fake_file("/cg2/job/memory.max", "4096\n");
 	static const char asked[] =
-		"cgroup.cores = known\ncgroup.cpus = known\ncgroup.memory = known\n";
+		"cgroup.cores = known\ncgroup.cpus = known\ncgroup.memory = known\ncgroup.masked = 0\n";
+	cpus_emulate(8);
 	ask(asked);
+	assert_true(number_at("cgroup.masked", "") == 3);
+	assert_true(noted("an affinity mask holds this process on 5 of the 8 CPUs"));
+	cpus_emulate(5);
+	ask(asked);
+	assert_true(number_at("cgroup.masked", "") == 0);
+	cpus_emulate(0);
 	assert_true(number_at("cgroup.cpus", "") == 5);
 	assert_true(number_at("cgroup.cores", "") == 1.5);
 	assert_true(number_at("cgroup.memory", "") == 4096);

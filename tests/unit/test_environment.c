@@ -322,8 +322,8 @@ static void the_doctor_is_complete(void **state)
 	static const char *const subjects[] = {"kernel", "io_uring", "locked memory", "huge pages",
 		"page cache share", "cache eviction", "software counters", "hardware counters",
 		"run-queue time", "I/O accounting", "pressure (PSI)", "CPU frequency", "SMT",
-		"NUMA", "CPU limit", "memory limit", "memory", "load now", "stolen time", "clock",
-		"timer slack", "GPU", "data"};
+		"NUMA", "CPU limit", "library threads", "memory limit", "memory", "load now",
+		"stolen time", "clock", "timer slack", "GPU", "data"};
 	static struct doctor_finding findings[DOCTOR_FINDINGS_MAX];
 	const size_t count = node_checks(findings, DOCTOR_FINDINGS_MAX, ".");
 	assert_in_range(count, sizeof subjects / sizeof *subjects, DOCTOR_FINDINGS_MAX - 1);

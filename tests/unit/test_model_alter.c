@@ -460,6 +460,22 @@ static void handovers_are_added(void **state)
 	done(a);
 }
 
+/* A mask takes cores of the replay, and gives them back with the key. */
+static void a_mask_takes_cores(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("inject.cpus=1"));
+	assert_int_equal(a->code, 0);
+	assert_true(plain.cores > 1 && a->model.replay.cores == 1);
+	done(a);
+	struct truth held = plain;
+	held.settings[2] = "inject.cpus=1";
+	a = alter_with(&held, NULL, SETTINGS("inject.cpus=0"));
+	assert_int_equal(a->code, 0);
+	assert_true(a->model.replay.cores == plain.cores);
+	done(a);
+}
+
 /* Of what a rank spends with the others it waits half: where steps take twice as long everywhere that part grows as its own rounds
  * do, the exchange stays, and back again all is as it was. */
 static void other_ranks_follow(void **state)
@@ -537,6 +553,7 @@ int main(void)
 		cmocka_unit_test(recorded_step_times_are_replayed),
 		cmocka_unit_test(overheads_are_added),
 		cmocka_unit_test(handovers_are_added),
+		cmocka_unit_test(a_mask_takes_cores),
 		cmocka_unit_test(other_ranks_follow),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(extrapolation_is_noted),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "pipelines/placement.h"
 #include "tests/measuring.h"
 #include "tests/pipeline_fixture.h"
 
@@ -1100,6 +1101,18 @@ static void conditions_of_the_machine_have_their_effect(void **state)
 	measurement_release(&m);
 	measure(&f, KEY_INJECT_CPU_HOG, "2", "injected: 2 busy processes", &m);
 	assert_measured(m.cores_busy_outside > 0.3);
+	measurement_release(&m);
+	/* A mask on the loader alone: each stage says where its threads may run, and nobody else is held. */
+	const unsigned cores = placement_cores();
+	assert_int_equal(stage(&plain, "decode")->cores, cores);
+	assert_true(plain.cores_reachable >= cores);
+	measure(&f, KEY_INJECT_CPUS, "1",
+		"injected: readers and decode workers are held on the first 1 of the cores", &m);
+	assert_int_equal(stage(&m, "decode")->cores, 1);
+	assert_int_equal(stage(&m, "read")->cores, 1);
+	assert_int_equal(stage(&m, "step")->cores, cores);
+	assert_int_equal(m.cores_allowed, cores);
+	assert_int_equal(placement_cores(), cores);
 	measurement_release(&m);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
 	measurement_release(&plain);
