@@ -3,6 +3,7 @@
 #   make check     set up, build, run every test
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
 #   make bank-ranks jobs of ranks with planted stragglers, stores and networks (root)
+#   make bank-cases the public cases of configs/cases: cause, decoys, fixes
 #   make bank-jobs what observe, fit and the twin make of real jobs, PyTorch and others
 #   make bank-real the same with real conditions: FUSE, cgroups, a shaped link, hogs (root; an hour a half)
 # The others: make, make install PREFIX=, dist, dist-device, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
@@ -283,7 +284,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all program no-plugin no-mpi cuda-toolkit double double-tests double-benches charts vega-came device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real bank-ranks bank-jobs jobs-venv real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
+.PHONY: all program no-plugin no-mpi cuda-toolkit double double-tests double-benches charts vega-came device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real bank-ranks bank-cases bank-jobs jobs-venv real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \

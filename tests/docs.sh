@@ -46,6 +46,31 @@ if tests/readme.py --check --program "$MLBENCH" >"$work/readme"; then ok; else b
 # The workshop's slides: what they measure parses, and every output and chart that they show is one of these.
 if docs/workshop/make_slides.py --check --program "$MLBENCH" >"$work/slides"; then ok; else bad "$(grep -v ' 0 problems' "$work/slides")"; fi
 
+# The page of public cases has each of them, with source, cause, decoys and fixes as its file has them; the guide names none else.
+"$MLBENCH" list cases --json >"$work/cases"
+python3 - "$work/cases" >"$work/problems" <<'PY'
+import json, re, sys
+page = open("docs/CASES.md", encoding="utf-8").read()
+parts = {re.match(r"### (\w+)", part).group(1): " ".join(part.split()) for part in re.split(r"(?m)^(?=### )", page)[1:]}
+cases = {case["name"].split("/")[-1]: case for case in json.load(open(sys.argv[1]))["cases"]}
+for name in set(parts) ^ set(cases):
+    print(f"{name} is in one of docs/CASES.md and configs/cases/")
+for name in set(parts) & set(cases):
+    case = cases[name]
+    wanted = [f"### {name}: {case['source']} ", " ".join(case["reported"].split()), "Cause: `%(stage)s/%(resource)s`" % case["cause"]]
+    for word, changes in (("No help", case["decoys"]), ("Fix", case["fixes"])):
+        wanted += ["%s: `%s`, %s." % (word, " ".join("%(key)s=%(value)s" % key for key in change["keys"]), change["text"]) for change in changes]
+    for text in wanted:
+        if text not in parts[name]:
+            print(f"docs/CASES.md lacks of {name}: {text}")
+guide = open("docs/workshop/README.md", encoding="utf-8").read()
+table = guide[guide.index("## Five public cases"):guide.index("## What the labs cover")]
+for name in re.findall(r"`(\w+_\w+)`", "".join(line for line in table.splitlines(True) if line.startswith("| "))):
+    if name not in cases and name != "persistent_workers":
+        print(f"the guide names {name}, which is no case")
+PY
+if [ -s "$work/problems" ]; then bad "$(cat "$work/problems")"; else ok; fi
+
 # The guide for teachers has of each lab its cause, evidence, best setting and wrong fixes as the lab's file has them.
 python3 - >"$work/guide" <<'PY'
 import glob, re

@@ -88,13 +88,12 @@ class Bank:
         except Cannot as why:
             ladder = diagnosis["ladder"]
             if "cannot be predicted" not in str(why) or len(ladder) < 2:
-                return None
+                return None, str(why)
             gain = ladder[1]["throughput"] / ladder[0]["throughput"]
-            return gain / 1.1, gain * 1.1, "next"
+            return (gain / 1.1, gain * 1.1, "next"), None
         row = told["alternatives"][0]
-        base = told["base"]["replayed"] or told["base"]["measured"]
         factor = 1 + row["gain"]
-        return tuple(factor * edge / row["throughput"] for edge in row["interval90"]) + ("what-if",)
+        return tuple(factor * edge / row["throughput"] for edge in row["interval90"]) + ("what-if",), None
 
     def score(self, case, beside):
         """One case in one surrounding."""
@@ -120,9 +119,9 @@ class Bank:
             row["decoys"].append({"set": settings_of([decoy]), "gain": gain, "low": low, "high": high, "nothing": low < GAINS})
         for i, fix in enumerate(case["fixes"]):
             gain, low, high = ratios["fix %d" % i]
-            told = self.predicted(folder, diagnosis, settings_of(case["fixes"][:i + 1]))
+            told, why = self.predicted(folder, diagnosis, settings_of(case["fixes"][:i + 1]))
             row["fixes"].append({"set": settings_of(case["fixes"][:i + 1]), "gain": gain, "low": low, "high": high, "reported": fix["gained"],
-                                 "predicted": told, "kept": told is not None and low <= told[1] and high >= told[0]})
+                                 "predicted": told, "why_not": why, "kept": told is not None and low <= told[1] and high >= told[0]})
         return row
 
 
@@ -153,8 +152,8 @@ def words_of(row):
     for fix in row["fixes"]:
         told = fix["predicted"]
         text += "  fix %.2f (%.2f-%.2f), predicted %s%s" % (fix["gain"], fix["low"], fix["high"],
-                                                           "%.2f-%.2f%s" % (told[0], told[1], "" if told[2] == "what-if" else " (next)") if told else "nothing",
-                                                           "" if fix["kept"] else " MISSED")
+                                                           "%.2f-%.2f%s" % (told[0], told[1], "" if told[2] == "what-if" else " (next)") if told
+                                                           else "nothing: " + fix["why_not"], "" if fix["kept"] or not told else " MISSED")
     return text + ("" if row["right"] else "  truth: " + row["cause"])
 
 
@@ -245,12 +244,13 @@ def main():
         write_page(args.page, cases, rows)
     decoys = [decoy for row in rows for decoy in row["decoys"]]
     fixes = [fix for row in rows for fix in row["fixes"]]
+    told = [fix for fix in fixes if fix["predicted"]]
     right, refused, kept = sum(row["right"] for row in rows), sum(decoy["nothing"] for decoy in decoys), sum(fix["kept"] for fix in fixes)
-    print("cases: cause right in %d of %d, %d of %d decoys gain nothing, %d of %d fixes as predicted, cannot: %s" % (
-        right, len(rows), refused, len(decoys), kept, len(fixes), ", ".join(cannot) or "none"))
+    print("cases: cause right in %d of %d, %d of %d decoys gain nothing, %d of %d fixes as predicted, %d of which nothing is predicted, cannot: %s" % (
+        right, len(rows), refused, len(decoys), kept, len(told), len(fixes) - len(told), ", ".join(cannot) or "none"))
     if cannot or not rows:
         return 3
-    return 0 if right == len(rows) and refused == len(decoys) and kept == len(fixes) else 1
+    return 0 if right == len(rows) and refused == len(decoys) and kept == len(told) else 1
 
 
 sys.exit(main())
