@@ -4,7 +4,8 @@ nothing?  Each case is diagnosed, then measured in turns with its decoys and its
 
     tests/bank/cases.py PROGRAM [--only NAME ...] [--blocks N] [--beside quiet,busy] [--out FILE.json] [--page FILE.md]
 
-Right is: one of the case's stages, and of its resources.  Predicted is what `mlbench what-if` says of the fix; where that does
+Right is: one of the case's stages, and of its resources; beside a busy core "external" is right, too, of that stage.  A run that
+was to be quiet and has that verdict was not, and is not scored.  Predicted is what `mlbench what-if` says of the fix; where that does
 not model a key, the throughput of the next bottleneck in the diagnosis, and the report says "next".  A decoy gains nothing
 if by the measured 95 % interval it may gain less than 5 %.  --page replaces what that page says of the cases that ran.  --from
 FILE.json takes earlier results instead of measuring.  Exit status: 0 all, 1 one is missed, 3 a case could not be run."""
@@ -50,8 +51,10 @@ class Bank:
         """Samples/s of one short run."""
         out = os.path.join(self.work, "one")
         shutil.rmtree(out, ignore_errors=True)
-        words = [word for pair in dict(case["short"], **settings).items() for word in ("--set", "%s=%s" % pair)]
-        self.call("run", case["path"], "--quiet", "--out", out, *words, good=(0, 3))
+        stored = any(key.startswith("dataset.") for key in settings)   # another form of the data set, which only a sweep keeps apart
+        words = [word for key, value in dict(case["short"], **settings).items()
+                 for word in ("--set", "%s%s=%s" % ("sweep." if key.startswith("dataset.") else "", key, value))]
+        self.call("sweep" if stored else "run", case["path"], "--quiet", "--out", out, *words, good=(0, 3))
         with open(os.path.join(out, "points.jsonl")) as file:
             lines = [json.loads(line) for line in file]
         found = [line["throughput"] for line in lines if line.get("kind") == "repetition" and line.get("throughput")]
@@ -104,7 +107,10 @@ class Bank:
         case["short"] = dict({} if "measure.duration" in keys else SHORT, **{"measure.repeats": "1"})
         verdict = diagnosis["verdict"]
         stages, resources = case["cause"]["stage"].split(" or "), case["cause"]["resource"].split(" or ")
-        right = verdict["stage"] in stages and verdict["resource"] in resources
+        disturbed = verdict["stage"] in stages and verdict["resource"] == "external"
+        if disturbed and beside == "quiet":
+            raise Cannot("other processes use the cores: " + diagnosis["sentence"])
+        right = disturbed or (verdict["stage"] in stages and verdict["resource"] in resources)
         sides = {"as it is": {}}
         for i, decoy in enumerate(case["decoys"]):
             sides["decoy %d" % i] = settings_of([decoy])
@@ -173,9 +179,12 @@ def section_of(case, rows):
     out = ["### %s: %s" % (name, case["source"]), "", say(case["reported"].replace("\n", " ")), ""]
     for i, decoy in enumerate(case["decoys"]):
         told = ", ".join("%s %s" % (BESIDE[row["beside"]], span(*(row["decoys"][i][k] for k in ("gain", "low", "high")))) for row in rows)
-        out.append(say("No help: %s, %s." % (of_settings(settings_of([decoy])), decoy["text"]), "Times as fast: %s." % told, first="- ", indent="  "))
-    out.append(say("Cause: %s." % ("`%(stage)s/%(resource)s`" % case["cause"]), *("`mlbench diagnose cases/%s` %s:" % (name, BESIDE[row["beside"]]) +
-                   " *%s*" % row["sentence"].rstrip() + ("" if row["right"] else " **This is wrong.**") for row in rows), first="- ", indent="  "))
+        out.append(say("No help: %s, %s." % (of_settings(settings_of([decoy])), decoy["text"]), *(["Measured, times as fast: %s." % told] if rows else []),
+                       first="- ", indent="  "))
+    verdicts = ["`mlbench diagnose cases/%s`: *%s*" % (name, row["sentence"].rstrip()) if row is rows[0] else
+                "%s%s: `%s` (%.0f %%)." % (BESIDE[row["beside"]][:1].upper(), BESIDE[row["beside"]][1:], row["told"], 100 * row["confidence"]) for row in rows]
+    out.append(say("Cause: `%(stage)s/%(resource)s`." % case["cause"], *(verdict + ("" if row["right"] else " **This is wrong.**")
+                   for verdict, row in zip(verdicts, rows)), first="- ", indent="  "))
     for i, fix in enumerate(case["fixes"]):
         told = []
         for row in rows:
@@ -184,8 +193,9 @@ def section_of(case, rows):
             told.append("%s predicted %s, measured %s%s" % (
                 BESIDE[row["beside"]], "%.2f to %.2f" % tuple(guess[:2]) if guess else "nothing", span(*(found[k] for k in ("gain", "low", "high"))),
                 "" if found["kept"] else " (**missed**)" if guess else ""))
-        out.append(say("Fix: %s, %s." % (of_settings(settings_of([fix])), fix["text"]), "Times as fast: %s%s." % (
-            "; ".join(told), "; the report %g" % fix["gained"] if fix["gained"] else ""), first="- ", indent="  "))
+        told += ["the report %g" % fix["gained"]] if fix["gained"] else []
+        out.append(say("Fix: %s, %s." % (of_settings(settings_of([fix])), fix["text"]), *(["Times as fast: %s." % "; ".join(told)] if told else []),
+                       first="- ", indent="  "))
     return "\n".join(out) + "\n"
 
 
@@ -193,12 +203,13 @@ def write_page(path, cases, rows):
     with open(path, encoding="utf-8") as file:
         head, *parts = re.split(r"(?m)^(?=### )", file.read())
     told = {re.match(r"### (\w+)", part).group(1): part.rstrip("\n") + "\n" for part in parts}
-    for case in cases:
+    names = {case["name"].split("/")[-1]: case for case in cases}
+    for name, case in names.items():
         own = [row for row in rows if row["case"] == case["name"]]
-        if own:
-            told[case["name"].split("/")[-1]] = section_of(case, own)
+        if own or name not in told:
+            told[name] = section_of(case, own)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(head + "\n".join(told[name] for name in sorted(told)))
+        file.write(head + "\n".join(told[name] for name in sorted(names)))
 
 
 def main():

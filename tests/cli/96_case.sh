@@ -272,3 +272,30 @@ says "job.throughput is "
 says "the first one counts"
 grep -q "^note = job.throughput is .* by result, but .* by step log; the first one counts" both.ini || fail "the contradiction is not in the case"
 grep -q "^job.throughput = .*, measured by result" both.ini || fail "the first source does not count"
+
+# The public cases: listed with what they teach, found by name from any folder, described by check, and run as they are and with
+# the change that gains nothing and the one that helps, whose keys the list has.
+expect 0 "$MLBENCH" list cases --json
+is_json mlbench.list/1
+cp out cases.json
+[ "$(json 'len(d["cases"]) >= 20, [c["name"] for c in d["cases"] if c["unavailable"] or not (c["reported"] and c["source"] and c["decoys"] and c["fixes"])]')" = "(True, [])" ] ||
+	fail "public cases"
+[ "$(json '[(c["cause"], [k["key"] for f in c["fixes"] for k in f["keys"]], c["fixes"][0]["gained"]) for c in d["cases"] if c["name"] == "cases/few_workers"]')" = \
+	"[({'stage': 'decode', 'resource': 'wait'}, ['decode.workers', 'prefetch.depth'], 4.3)]" ] || fail "a public case in the list"
+expect 0 "$MLBENCH" list cases
+reads "(geti issue 5958) Cause: decode/wait. No help: prefetch.depth=8. Fix: decode.workers=9 prefetch.depth=18 (reported: 4.3 times as fast)."
+expect 0 "$MLBENCH" check cases/few_workers
+reads "source geti issue 5958"
+reads "no help prefetch.depth=8: "
+reads "fix decode.workers=9 prefetch.depth=18 (4.3 times as fast then): "
+expect 0 "$MLBENCH" check cases/one_connection --json
+validate out
+[ "$(json '[f["gained"] for f in d["fixes"]]')" = "[47.0, 3.4]" ] || fail "a ladder of two fixes"
+for change in none decoys fixes; do
+	settings=$(python3 -c 'import json, sys
+case = [c for c in json.load(open("cases.json"))["cases"] if c["name"] == "cases/few_workers"][0]
+print(" ".join("--set %s=%s" % (k["key"], k["value"]) for c in case.get(sys.argv[1], []) for k in c["keys"]))' $change)
+	# shellcheck disable=SC2086
+	expect_measured "$MLBENCH" run cases/few_workers $settings --set measure.epochs=1 --set measure.repeats=1 --set measure.warmup=0s --set dataset.samples=64 --out "results/few/$change"
+	grep -q '"read_requests":64,' "results/few/$change/points.jsonl" || fail "files read in one epoch, $change"
+done
