@@ -21,7 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHECK_REPEATS = 2, CHECK_CORRECTIONS = 2, CHECK_BATCHES = 12, CHECK_PATH = 4096 };
+enum {
+	CHECK_REPEATS = 2,
+	CHECK_CORRECTIONS = 2,
+	CHECK_BATCHES = 12,
+	CHECK_STALLS = 3,
+	CHECK_PATH = 4096
+};
 
 static const double CHECK_SHORTEST_S = 1.5;  /* of a repetition */
 static const double CHECK_LONGEST_S = 8;     /* unless whole stalls take longer */
@@ -60,15 +66,16 @@ static double check_period_s(const struct case_file *file)
 	return batch / file->observed.known[FINDING_THROUGHPUT].value;
 }
 
-/* How long a repetition measures: some batches, and whole epochs where workers start anew with each. */
+/* How long a repetition measures: some batches, and several stalls and epochs where those are known. */
 static double check_duration_s(const struct case_file *file)
 {
 	const double batches = CHECK_BATCHES * check_period_s(file);
-	const bool anew = config_integer(&file->twin, KEY_DECODE_PERSISTENT) == 0;
-	const double epoch = config_real(&file->twin, KEY_DATASET_SAMPLES) /
-			     file->observed.known[FINDING_THROUGHPUT].value;
+	const struct finding *epoch = &file->observed.known[FINDING_EPOCH_TIME];
+	const struct finding *stall = &file->observed.known[FINDING_STALL_TIME];
 	const double usual = fmin(fmax(batches, CHECK_SHORTEST_S), CHECK_LONGEST_S);
-	return anew ? fmax(usual, 2 * epoch) : usual;
+	const double most = fmax(epoch->how == FINDING_UNKNOWN ? 0 : epoch->value,
+		stall->how == FINDING_UNKNOWN ? 0 : stall->value);
+	return fmax(usual, CHECK_STALLS * most / (double)NS_PER_S);
 }
 
 static double check_warmup_s(const struct case_file *file)

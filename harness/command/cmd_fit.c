@@ -496,6 +496,42 @@ static void fit_complete(struct fit *fit)
 		.why = "samples of a batch of all ranks over the time between batches"};
 }
 
+/* Where nothing was observed, the trainer's waits say whether the input or the step limits the job, and by how much. */
+static void fit_judge_waits(struct fit *fit)
+{
+	static const double bound = 0.3;    /* of the time: it is the input */
+	static const double free_of = 0.05; /* it is the step */
+	struct findings *observed = &fit->file.observed;
+	const struct finding *busy = &observed->known[FINDING_DEVICE_BUSY];
+	const struct finding *step = &observed->known[FINDING_STEP_WAIT];
+	const double waits = twin_wait_share(&fit->file);
+	/* Steps take no less time than the device is busy, nor than the trainer does not wait. */
+	const double least = fmax(1 - waits, busy->how == FINDING_UNKNOWN ? 0 : busy->value);
+	const bool input = 1 - least >= bound;
+	if (observed->stage[0] || fit->has[SOURCE_OBSERVED] || fit->more.has_config ||
+		!(waits >= 0) || !(least > 0))
+		return;
+	findings_note(observed,
+		"%s: the step waits %.0f %% of the time for data; a perfect loader would give at most %s times the "
+		"throughput; measure next: %s",
+		input                 ? "input-bound"
+		: least > 1 - free_of ? "step-bound"
+				      : "the input costs little",
+		100 * waits, UNITS_PLAIN(1 / least, 3),
+		input ? "'mlbench observe' on the job tells reading, decoding and locks apart"
+		      : "what the step's own time is spent on, by a profiler");
+	if (!input && least <= 1 - free_of)
+		return;
+	(void)snprintf(observed->stage, sizeof observed->stage, "%s",
+		input ? STAGE_READ_NAME " or " STAGE_DECODE_NAME : STAGE_STEP_NAME);
+	if (!input)
+		(void)snprintf(observed->resource, sizeof observed->resource, "unknown");
+	observed->confidence = 0.8;
+	fit->file.judge = step->how == FINDING_UNKNOWN
+				  ? observed->known[FINDING_STEP_WAIT_SHARE].source
+				  : step->source;
+}
+
 static int fit_derive(struct fit *fit, struct error *err)
 {
 	const struct twin_hints hints = {.format = fit->more.format,
@@ -505,6 +541,7 @@ static int fit_derive(struct fit *fit, struct error *err)
 	fit_complete(fit);
 	fit_rescale(fit);
 	twin_guess_batch(&fit->file.observed);
+	fit_judge_waits(fit);
 	if (!hints.setting)
 		fit_refill(fit);
 	int code = twin_derive(&fit->file, &hints, err);

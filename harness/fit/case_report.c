@@ -383,7 +383,7 @@ static void case_say_check_of(const json_t *document, struct medium *medium)
 		return;
 	buffer_text(&text,
 		"'mlbench reproduce' refuses this case: give 'mlbench fit' more sources, or --set what you know");
-	medium_fact(medium, INK_WARN, "", &text);
+	medium_fact(medium, INK_WARN, "next", &text);
 }
 
 /* 1: it is no job of ranks. */
@@ -459,7 +459,8 @@ void case_text(const json_t *document, struct medium *medium)
 	medium_list(medium, INK_WARN, "missing", column_value(document, "missing"), 0);
 	if (case_ranks(document) > 1)
 		case_say_ranks(document, medium);
-	else
+	else if (strcmp(column_text(document, "check.outcome"),
+			 case_check_name(CASE_CHECK_UNFAITHFUL)) != 0)
 		case_say_reproduce(document, medium);
 	medium_end(medium);
 }

@@ -203,6 +203,25 @@ static void observed_count(const struct observed *in, struct findings *out)
 			"no process loads for another one, and one thread at most reads files");
 }
 
+/* Workers that come and go: how many there were at a time, and how often they began anew. */
+static void observed_life(const json_t *document, double trainers, struct findings *out)
+{
+	static const char why[] =
+		"loader workers that ended and began again while the job was observed";
+	const double workers = column_number(document, "life.workers");
+	const double period = column_number(document, "life.period_s");
+	const double start = column_number(document, "life.start_s");
+	if (!(column_number(document, "life.generations") >= 1) || !(workers > 0))
+		return;
+	out->known[FINDING_WORKERS] = (struct finding){.value = NAN, .low = NAN, .high = NAN};
+	observed_add(out, FINDING_WORKERS, FINDING_DERIVED, fmax(1, round(workers / trainers)),
+		"loader workers that there were at a time, of those that came and went");
+	if (!(period > 0) || !(start > 0))
+		return;
+	observed_add(out, FINDING_EPOCH_TIME, FINDING_DERIVED, period * NS_PER_SECOND, why);
+	observed_add(out, FINDING_EPOCH_START, FINDING_DERIVED, start * NS_PER_SECOND, why);
+}
+
 static void observed_rates(const struct observed *in, struct findings *out)
 {
 	const struct observed_side *side = in->loader.count >= 0.5 ? &in->loader : &in->whole;
@@ -445,13 +464,25 @@ static void observed_verdict(const json_t *document, struct findings *out)
 	static const char on_cores[] = "compute or launch";
 	static const char taken_cores[] = "cores or external";
 	static const char any_cores[] = "quota or cores or external";
+	/* Resources that a diagnosis has other words for. */
+	static const struct {
+		const char *seen, *resource;
+	} words[] = {{"gil", "lock"}, {"restarts", "startup"}, {"affinity", "cores"},
+		{"threads", "cores"}, {"network", "exchange"}};
+	const bool workers = out->known[FINDING_WORKERS].value >= 1;
 	const struct {
 		const char *seen, *stage;
 	} stages[] = {{"loader", STAGE_DECODE_NAME}, {STAGE_READ_NAME, STAGE_READ_NAME},
 		{STAGE_STEP_NAME, STAGE_STEP_NAME}, {"process", observed_stage_of_whole(out)},
+		/* What the trainer computes on its own thread is its step's, where others load; else it is loading. */
+		{"trainer", workers ? STAGE_STEP_NAME : STAGE_DECODE_NAME},
+		{STAGE_SYNC_NAME, STAGE_SYNC_NAME},
 		{"loader and step", observed_stages_of_both(out)}};
 	const char *seen = column_text(document, "verdict.stage");
 	const char *resource = column_text(document, "verdict.resource");
+	for (size_t i = 0; i < COUNT(words); i++)
+		if (strcmp(resource, words[i].seen) == 0)
+			resource = words[i].resource;
 	const double others = observed_others(document);
 	const double quota = column_number(document, "observed.quota_cores");
 	const double own = column_number(document, "observed.node_busy_cores") - others;
@@ -476,6 +507,10 @@ static void observed_verdict(const json_t *document, struct findings *out)
 			resource = on_cores;
 		else if (!limit_kind_find(stage, resource))
 			resource = "unknown";
+		const char *certainty = column_text(document, "verdict.certainty");
+		out->confidence = strcmp(certainty, "likely") == 0     ? 0.8
+				  : strcmp(certainty, "possible") == 0 ? 0.5
+								       : out->confidence;
 		(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
 		(void)snprintf(out->resource, sizeof out->resource, "%s", resource);
 	}
@@ -538,6 +573,7 @@ static int observed_take(const json_t *document, const char *path, struct findin
 		return 0;
 	}
 	observed_count(&in, out);
+	observed_life(document, fmax(1, round(in.trainer.count)), out);
 	observed_rates(&in, out);
 	if (more->shards)
 		findings_note(out,

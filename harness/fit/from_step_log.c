@@ -30,6 +30,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/fit/finding.h"
+#include "harness/fit/stalls.h"
 #include "harness/fit/step_log.h"
 #include "harness/fit/step_means.h"
 
@@ -299,6 +300,34 @@ static void log_add(struct log_told *told, enum finding_id id, enum finding_how 
 	if (count > 0)
 		step_mean_find(told->out, id, SOURCE_STEP_LOG, how, told->scratch, told->weights,
 			count, why);
+}
+
+/* Waits and steps that stall again and again, where the log has each step. */
+static void log_find_stalls(struct log_told *told, size_t skip)
+{
+	static const double least = 20.0 * (double)NS_PER_MS;
+	const struct finding *period = &told->out->known[FINDING_STEP_PERIOD];
+	const struct log_times *t = &told->times;
+	struct stalls stalls;
+	size_t count = log_series(told, t->wait, skip);
+
+	if (!t->consecutive || period->how == FINDING_UNKNOWN)
+		return;
+	if (count == t->count - skip && stalls_find(told->scratch, count, least, &stalls)) {
+		findings_add(told->out, FINDING_EPOCH_TIME, SOURCE_STEP_LOG, FINDING_DERIVED,
+			stalls.every * period->value, NAN, NAN,
+			"from one long wait for a batch to the next, which come regularly");
+		findings_add(told->out, FINDING_EPOCH_START, SOURCE_STEP_LOG, FINDING_DERIVED,
+			stalls.each, NAN, NAN, "the long waits for a batch, which come regularly");
+	}
+	if (told->out->step_is != FINDING_STEP_TIME || !told->out->step_series ||
+		!stalls_find(told->out->step_ns, told->out->step_count, least, &stalls))
+		return;
+	findings_add(told->out, FINDING_STALL_TIME, SOURCE_STEP_LOG, FINDING_DERIVED,
+		stalls.every * period->value, NAN, NAN,
+		"from one long step to the next, which come regularly");
+	findings_add(told->out, FINDING_STALL, SOURCE_STEP_LOG, FINDING_DERIVED,
+		stalls.each - stalls.usual, NAN, NAN, "the long steps less the usual ones");
 }
 
 /* A wait that is longer than the step which it is a part of is wrong, but for what rounding makes. */
@@ -777,6 +806,8 @@ static int log_conclude_rows(struct log_told *told)
 	code = steps ? log_conclude_steps(told, skip) : log_conclude_moments(told, skip);
 	if (!code)
 		log_add_samples(told, skip);
+	if (!code)
+		log_find_stalls(told, skip);
 	log_note_rows(told, count, slow, pauses);
 	return code;
 }

@@ -23,7 +23,13 @@ static const double TWIN_LATENCY = 2e5; /* ns: a read that takes longer is not t
 static const double TWIN_SHORTEST =
 	0.05; /* of the steps may be shorter than what the trainer computes */
 static const double TWIN_BYTES = 1 << 30; /* of generated files, at most */
-enum { TWIN_BATCHES = 40, TWIN_SAMPLES_LEAST = 256, TWIN_SAMPLES_MOST = 20000, TWIN_TEXT = 256 };
+enum {
+	TWIN_BATCHES = 40,
+	TWIN_SAMPLES_LEAST = 256,
+	TWIN_SAMPLES_MOST = 20000,
+	TWIN_EPOCH_MOST = 100000,
+	TWIN_TEXT = 256
+};
 
 struct twin {
 	struct case_file *file;
@@ -40,6 +46,11 @@ static double twin_known(const struct case_file *file, enum finding_id id)
 {
 	const struct finding *finding = &file->observed.known[id];
 	return finding->how == FINDING_UNKNOWN ? NAN : finding->value;
+}
+
+static double twin_or_zero(double value)
+{
+	return value > 0 ? value : 0;
 }
 
 static bool twin_guessed(const struct case_file *file, enum finding_id id)
@@ -199,7 +210,11 @@ static double twin_period(const struct twin *twin)
 static double twin_step_on_cores(struct twin *twin, double step)
 {
 	const double cores = twin_known(twin->file, FINDING_TRAINER_CORES);
-	const double used = cores * twin_period(twin); /* fmin would pass over what is not known */
+	/* Of steps that stall the trainer's CPU time may be the stalls' alone. */
+	const bool stalls = twin_known(twin->file, FINDING_STALL) > step;
+	const double used =
+		stalls ? NAN
+		       : cores * twin_period(twin); /* fmin would pass over what is not known */
 	const double cpu = isnan(used) ? used : fmin(used, step);
 	if (!(cpu > TWIN_WAITS * step) || twin_is_set(twin, "step.time") ||
 		twin_is_set(twin, "overhead.step"))
@@ -438,6 +453,31 @@ static void twin_samples(struct twin *twin)
 				: "no source tells how many files there are; their folder does");
 }
 
+/* Where the loader starts anew with each epoch the trainer waits, and an epoch has as many samples as the job's.  Of that wait the
+ * first batch takes a part, which the twin's workers take, too. */
+static void twin_epochs(struct twin *twin)
+{
+	const double time = twin_known(twin->file, FINDING_EPOCH_TIME);
+	const double start = twin_known(twin->file, FINDING_EPOCH_START);
+	const double rate = twin_known(twin->file, FINDING_THROUGHPUT);
+	const double round_of = twin->batch * twin->ranks;
+	const double steps = round(rate * time / TWIN_NS / round_of);
+	const double sample = twin_or_zero(twin_known(twin->file, FINDING_CPU_SAMPLE)) +
+			      twin_or_zero(twin_known(twin->file, FINDING_READ_TIME)) +
+			      twin_or_zero(twin_known(twin->file, FINDING_LOADER_WAIT));
+	if (!(steps >= 1) || !(start > 0) || !(twin->workers >= 1) ||
+		twin_is_set(twin, "decode.persistent") || twin_is_set(twin, "dataset.samples") ||
+		twin->file->observed.data == DATA_ARRAYS || steps * round_of > TWIN_EPOCH_MOST)
+		return;
+	twin_set(twin, "dataset.samples", "%.0f", steps * round_of);
+	twin_set_text(twin, "decode.persistent", "off");
+	twin_set_time(
+		twin, "decode.startup", fmax(1e6, start - fmin(start / 2, sample * twin->batch)));
+	twin_assume(twin, "decode.startup",
+		"the regular long waits for a batch, less the time of its samples: workers that start anew with each epoch "
+		"stand for whatever holds the loader up then");
+}
+
 /* A folder of the twin's own: cases of the same data share it. */
 static void twin_path(struct twin *twin)
 {
@@ -465,6 +505,7 @@ static void twin_data(struct twin *twin)
 			twin_bytes(twin);
 		else
 			twin_pictures(twin);
+		twin_epochs(twin);
 		twin_samples(twin);
 	}
 	if (stored >= 0.5)
@@ -476,11 +517,6 @@ static void twin_data(struct twin *twin)
 }
 
 /* --- CPU time of the loader --------------------------------------------------------------------- */
-
-static double twin_or_zero(double value)
-{
-	return value > 0 ? value : 0;
-}
 
 double twin_slow_read(const struct case_file *file)
 {
@@ -511,7 +547,10 @@ static double twin_slot(const struct case_file *file)
 				       : NAN;
 	if (!(waits >= TWIN_WAITS) || !(rate > 0) || isnan(workers))
 		return NAN;
-	return workers / rate * TWIN_NS *
+	/* Meanwhile nothing is loaded. */
+	const double start =
+		twin_known(file, FINDING_EPOCH_START) / twin_known(file, FINDING_EPOCH_TIME);
+	return workers / rate * TWIN_NS * (1 - fmin(0.9, twin_or_zero(start))) *
 	       (config_integer(&file->twin, KEY_PREFETCH_DEPTH) == 0 ? waits : 1);
 }
 
@@ -613,16 +652,20 @@ static void twin_overheads(struct twin *twin)
 
 /* --- the rest ----------------------------------------------------------------------------------- */
 
+/* Forty batches, and several stalls and epochs, so that each repetition has as many of them. */
 static void twin_measure(struct twin *twin)
 {
+	enum { STALLS = 5, EPOCHS = 4 };
 	const double period = twin_period(twin);
-	const double batches = TWIN_BATCHES * period;
-	if (!(batches > 3 * TWIN_NS))
+	const double stalls = STALLS * twin_or_zero(twin_known(twin->file, FINDING_STALL_TIME));
+	const double epochs = EPOCHS * twin_or_zero(twin_known(twin->file, FINDING_EPOCH_TIME));
+	const double wanted = fmax(TWIN_BATCHES * period, fmax(stalls, epochs));
+	if (!(wanted > 3 * TWIN_NS))
 		return;
-	twin_set(twin, "measure.duration", "%.0fs", fmin(60, ceil(batches / TWIN_NS)));
+	twin_set(twin, "measure.duration", "%.0fs", fmin(60, ceil(wanted / TWIN_NS)));
 	twin_set(twin, "measure.warmup", "%.0fs",
-		fmin(20, ceil((config_real(&twin->file->twin, KEY_PREFETCH_DEPTH) + 4) * period /
-				 TWIN_NS)));
+		fmax(1, fmin(20, ceil((config_real(&twin->file->twin, KEY_PREFETCH_DEPTH) + 4) *
+					 period / TWIN_NS))));
 }
 
 static void twin_report(struct twin *twin, const char *key, double ns)

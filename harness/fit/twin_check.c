@@ -136,6 +136,12 @@ static int twin_correct_loader(struct case_file *file, const struct twin_facts *
 	const double lacks = twin_loader_lacks(job, run);
 	const double slot = job->workers / job->rate * TWIN_NS_PER_S;
 	const bool known = cpu->how >= FINDING_DERIVED;
+	/* Where the loader starts anew with each epoch, how long that takes is what is known least. */
+	if (config_integer(&file->twin, KEY_DECODE_PERSISTENT) == 0 && !fixed[KEY_DECODE_STARTUP] &&
+		isfinite(lacks))
+		return twin_add_time(file, KEY_DECODE_STARTUP,
+			lacks / job->workers * config_real(&file->twin, KEY_DATASET_SAMPLES),
+			guessed, changed, err);
 	if (isnan(lacks) || fabs(lacks) <= TWIN_NEAR * slot)
 		return 0;
 	/* More than that is something of the job that the twin does not have. */
@@ -190,9 +196,10 @@ enum twin_cause {
 	TWIN_CAUSE_OTHER_STAGE
 };
 
+/* "possible", as an observation says, is not enough to call a twin unlike its job. */
 static bool twin_is_sure(double confidence)
 {
-	return isnan(confidence) || confidence >= REPRODUCTION_SURE;
+	return isnan(confidence) || confidence > REPRODUCTION_SURE;
 }
 
 static enum twin_cause twin_cause_of(const struct case_file *file, const struct twin_run *run)

@@ -163,6 +163,23 @@ printf 'SECRET,loss\n1,31.5\n2,32\n3,33\n' >loss.csv
 refuses "no column of step times" "$MLBENCH" fit loss.csv
 ! grep -q "SECRET" out err || fail "a name of the log got out"
 
+# Without an observation, the waits alone say what limits the job, by how much, and what to measure next.
+waiting() { # WAIT_MS STEP_MS
+	awk -v wait="$1" -v step="$2" 'BEGIN { print "step,timestamp,samples,data_time_ms"
+		for (i = 0; i < 40; i++) printf "%d,%.6f,8,%s\n", i, 1795675981 + i * (wait + step) / 1000, wait }' >waiting.csv
+	expect 0 "$MLBENCH" fit waiting.csv --out waiting.ini
+}
+waiting 60 40
+reads "input-bound: the step waits 60 % of the time for data; a perfect loader would give at most 2.5 times the throughput; measure next: 'mlbench observe'"
+grep -q '^stage = read or decode' waiting.ini && grep -q '^by = step log' waiting.ini || fail "no verdict from waits"
+grep -q '^unchecked = nothing tells which node' waiting.ini || fail "a twin of nowhere is said to be checked"
+waiting 1 99
+reads "step-bound: the step waits 1 % of the time for data; a perfect loader would give at most 1.01 times the throughput"
+grep -q '^stage = step' waiting.ini || fail "no verdict from steps"
+waiting 15 85
+reads "the input costs little: the step waits 15 % of the time"
+! grep -q '^stage' waiting.ini || fail "a verdict from waits that are neither long nor short"
+
 # --- a real job ---------------------------------------------------------------------------------------------------------------
 /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "PyTorch is not installed: traces that are made here alone were tried"
 for workers in 0 2; do

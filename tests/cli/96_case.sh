@@ -160,6 +160,50 @@ expect 0 "$MLBENCH" fit results/job/one --complaint "Slow since Tuesday on node1
 cmp -s fitted.ini again.ini || fail "the same sources make another case"
 expect_measured "$MLBENCH" run fitted.ini --out results/fitted/one
 
+# The twin of a job that was observed on a node like this one is run.  Its step of 50 ms is so on any machine but a busy one, which
+# is no reason to call the twin unlike the job.
+cpu=$(sed -n '/^\[environment\]/,/^$/s/^cpu = //p' fitted.ini)
+python3 - "$cpu" <<'PY'
+import json, sys
+acts = {"runs": 0.02, "file": 0, "input": 0, "output": 0, "poll": 0, "lock": 0, "time": 0.98, "child": 0, "ring": 0, "device": 0, "stopped": 0, "other": 0}
+process = {"role": "trainer", "seconds": 10, "cpu": 0.01, "run_queue_wait": 0, "read_bytes_per_s": 0, "storage_read_bytes_per_s": 0, "looks": 200, "acts": acts}
+loader = dict(process, role="loader", acts=dict(acts, input=0.98, time=0))
+json.dump({"schema": "mlbench.observe/1", "observed": {"seconds": 10, "allowed_cpus": 1, "quota_cores": None, "throttled_periods": None},
+           "processes": [process, loader], "threads": [], "files": [], "files_per_s": {"value": None}, "mounts": [], "gpus": [], "hang": None,
+           "environment": {"cpu": sys.argv[1], "cores": 1}, "verdict": {"stage": "step", "resource": "unknown", "certainty": "likely"}},
+          open("observed.json", "w"))
+for name, ms in ("right", 50), ("wrong", 10):
+    with open(name + ".csv", "w") as log:
+        print("step,timestamp,samples,data_time_ms", file=log)
+        for i in range(40):
+            print("%d,%.6f,8,0.1" % (i, 1795675981 + i * ms / 1e3), file=log)
+PY
+checked() { # a line of the case begins with one of these words
+	grep -qE "^($1) = " checked.ini || fail "not $1: $(sed -n '/^\[case\]/,/^$/p' checked.ini)"
+}
+WHAT="--set dataset.format=raw --set dataset.width=18 --set dataset.height=18 --set augment.size=16 --budget 6s --out checked.ini"
+if [ -n "$cpu" ]; then
+	expect 0 "$MLBENCH" fit observed.json right.csv $WHAT
+	reads "throughput: 160 samples/s of the job, "
+	checked "faithful|unchecked"
+	# A step that the user knows better than the job's own log: five times as long.
+	expect 0 "$MLBENCH" fit observed.json wrong.csv $WHAT --set step.time=50ms
+	checked "unfaithful|unchecked"
+	grep -q "^compared = throughput: 800 samples/s of the job, .* of the twin: differs" checked.ini || fail "another throughput agrees"
+	if grep -q ^unfaithful checked.ini; then
+		expect 3 "$MLBENCH" reproduce checked.ini
+		says "is marked unfaithful"
+	fi
+	expect 0 "$MLBENCH" check checked.ini --json
+	validate out
+	expect 0 "$MLBENCH" fit observed.json right.csv $WHAT --budget 0
+	grep -q "^unchecked = --budget 0" checked.ini || fail "a twin was run without time for it"
+fi
+# What 'mlbench run' would refuse is no twin.
+expect 0 "$MLBENCH" fit right.csv --set sample.kind=tokens --set dataset.recipe=tokens --set dataset.samples=2 --set augment.size=16 --out checked.ini
+checked unfaithful
+expect 3 "$MLBENCH" reproduce checked.ini
+
 # What the user says counts before it, and is checked.
 expect 0 "$MLBENCH" fit results/job/one --set decode.workers=3 --set job.throughput=12.5 --json
 is_json mlbench.case/1

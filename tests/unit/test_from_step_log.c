@@ -296,6 +296,42 @@ static void test_samples_of_steps(void **state)
 	}
 }
 
+/* Long waits each 20 steps are epochs, and long steps each 15 steps stalls; at irregular distances they are neither. */
+static void test_stalls_that_come_back(void **state)
+{
+	(void)state;
+	for (int regular = 0; regular < 2; regular++) {
+		struct buffer text = {0};
+		struct findings findings;
+		struct error err;
+		double now_s = 1795675981;
+		double sum_s = 0;
+		buffer_text(&text, "step,wall_time,samples,data_time_ms\n");
+		for (int i = 0; i < 200; i++) {
+			const bool waits = regular ? i % 20 == 7 : i == 20 || i == 30 || i == 170;
+			const bool stalls = regular ? i % 15 == 4 : i == 50 || i == 54 || i == 180;
+			const double wait_s = waits ? 0.150 : 0.005;
+			const double step_s = stalls ? 0.520 : 0.020;
+			now_s += wait_s + step_s;
+			sum_s += i > 0 ? wait_s + step_s : 0;
+			buffer_format(&text, "%d,%.6f,16,%.3f\n", i, now_s, 1000 * wait_s);
+		}
+		assert_int_equal(log_of_text(&findings, text.data, &err), 0);
+		if (regular) {
+			const double period = sum_s / 199 * 1e9;
+			expect_near(findings.known[FINDING_EPOCH_TIME].value, 20 * period, 1e4);
+			expect_near(findings.known[FINDING_EPOCH_START].value, 150e6, 1);
+			expect_near(findings.known[FINDING_STALL_TIME].value, 15 * period, 1e4);
+			expect_near(findings.known[FINDING_STALL].value, 500e6, 1e5);
+		} else {
+			assert_int_equal(findings.known[FINDING_EPOCH_TIME].how, FINDING_UNKNOWN);
+			assert_int_equal(findings.known[FINDING_STALL].how, FINDING_UNKNOWN);
+		}
+		findings_close(&findings);
+		buffer_release(&text);
+	}
+}
+
 static void test_moments_alone(void **state)
 {
 	static const struct {
@@ -623,6 +659,7 @@ int main(void)
 		cmocka_unit_test(test_moments_tell),
 		cmocka_unit_test(test_moments_and_waits),
 		cmocka_unit_test(test_samples_of_steps),
+		cmocka_unit_test(test_stalls_that_come_back),
 		cmocka_unit_test(test_moments_alone),
 		cmocka_unit_test(test_other_tables),
 		cmocka_unit_test(test_no_logs),

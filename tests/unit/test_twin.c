@@ -244,6 +244,14 @@ static void verdicts_are_in_the_words_of_a_diagnosis(void **state)
 	verdict_of("step", "cpu", "step", "compute or launch");
 	verdict_of("step", "compute", "step", "compute"); /* a GPU said so */
 	verdict_of("loader and step", "unknown", "decode or step", "");
+	verdict_of("loader", "gil", "decode", "lock");
+	verdict_of("loader", "restarts", "decode", "startup");
+	verdict_of("loader", "affinity", "decode", "cores");
+	verdict_of("trainer", "cpu", "step", "compute or launch"); /* others load */
+	verdict_of("trainer", "hand-over", "step", "hand-over");
+	verdict_of("step", "write", "step", "unknown");
+	verdict_of("sync", "imbalance", "sync", "imbalance");
+	verdict_of("sync", "network", "sync", "exchange");
 	verdict_of("\\u001b[31m", "x", "", "");
 }
 
@@ -372,6 +380,55 @@ static void data_that_are_no_pictures_have_no_decoder(void **state)
 		assert_string_equal(value_of(&file, "codec.name"), decodes ? "" : "null");
 		case_release(&file);
 	}
+}
+
+/* Loader workers that come and go: as many as there were at a time, and the twin's start anew with each epoch, too. */
+static void workers_that_come_and_go_do_so_in_the_twin(void **state)
+{
+	const char *const changes[][2] = {{"\"mounts\":[]",
+		"\"life\":{\"workers\":3,\"begun\":9,\"ended\":9,\"generations\":3,\"period_s\":2,\"start_s\":0.5},"
+		"\"mounts\":[]"}};
+	struct case_file file;
+	(void)state;
+	write_changed(changes, 1);
+	case_open(&file);
+	assert_int_equal(findings_from_observed(&file.observed, path, &err), 0);
+	near(&file.observed, FINDING_WORKERS, 3);
+	near(&file.observed, FINDING_EPOCH_TIME, 2e9);
+	know(&file, FINDING_BATCH_SIZE, 20);
+	derive(&file, NAN);
+	assert_string_equal(value_of(&file, "dataset.samples"), "200");
+	assert_string_equal(value_of(&file, "decode.persistent"), "off");
+	/* Half a second less that of 20 samples, of 16 ms on cores and 4 ms in files: but half of it at least. */
+	assert_string_equal(value_of(&file, "decode.startup"), "250ms");
+	assert_non_null(case_why_assumed(&file, KEY_DECODE_STARTUP));
+	case_release(&file);
+}
+
+/* Steps that stall: the recorded ones stay, and a repetition has several of them. */
+static void stalls_stay_in_the_steps(void **state)
+{
+	enum { STEPS = 60 };
+	struct case_file file;
+	(void)state;
+	case_open(&file);
+	file.observed.step_ns = calloc(STEPS, sizeof *file.observed.step_ns);
+	assert_non_null(file.observed.step_ns);
+	for (int i = 0; i < STEPS; i++)
+		file.observed.step_ns[i] = i % 15 == 0 ? 530e6 : 30e6;
+	file.observed.step_count = STEPS;
+	file.observed.step_series = true;
+	file.observed.step_is = FINDING_STEP_TIME;
+	know(&file, FINDING_BATCH_SIZE, 16);
+	know(&file, FINDING_STEP_PERIOD, 65e6);
+	know(&file, FINDING_STALL_TIME, 15 * 65e6);
+	know(&file, FINDING_STALL, 500e6);
+	know(&file, FINDING_TRAINER_CORES, 0.4); /* 26 ms a step, which are the stalls' */
+	derive(&file, NAN);
+	assert_int_equal(strncmp(value_of(&file, "step.times"), "530ms 30 30", 11), 0);
+	assert_string_equal(value_of(&file, "overhead.step"), "");
+	assert_string_equal(value_of(&file, "measure.duration"), "5s");
+	case_release(&file);
 }
 
 /* Nobody says the batch, but rate and period do. */
@@ -587,6 +644,8 @@ int main(void)
 		cmocka_unit_test(hostile_documents_are_refused_or_read),
 		cmocka_unit_test(keys_follow_from_what_is_known),
 		cmocka_unit_test(data_that_are_no_pictures_have_no_decoder),
+		cmocka_unit_test(workers_that_come_and_go_do_so_in_the_twin),
+		cmocka_unit_test(stalls_stay_in_the_steps),
 		cmocka_unit_test(a_batch_follows_from_rate_and_period),
 		cmocka_unit_test(what_nobody_knows_is_assumed_and_said),
 		cmocka_unit_test(a_key_that_is_set_stays),
