@@ -13,7 +13,8 @@ enum {
 	LIFE_KINDS_MAX = 8,
 	LIFE_GENERATIONS_MAX = 1024,
 	LIFE_VALUES_MAX = 1024,
-	LIFE_LOOKS_LEAST = 30
+	LIFE_LOOKS_LEAST = 30,
+	LIFE_FORKING_BINS = 5
 };
 static const double LIFE_LAG_S = 0.25;                               /* an end is seen so late */
 static const double LIFE_START_COSTS = 0.15, LIFE_START_MUCH = 0.25; /* of the time */
@@ -24,6 +25,8 @@ static const double LIFE_PAUSE_MOST = 0.7; /* of the time: more of it is no paus
 static const double LIFE_REGULAR = 0.35;   /* of the median period */
 static const double LIFE_PAUSE_LEAST = 0.05; /* of the time */
 static const double LIFE_GROWS = 1 << 20;    /* bytes/s */
+static const double LIFE_PERIODS = 2.2;      /* of what repeats have to be watched */
+static const double LIFE_START_S = 20;       /* that a job may take: imports, lists of files */
 static const double LIFE_LIMIT_SOON_S = 86400;
 
 struct life_span {
@@ -209,22 +212,36 @@ static double life_usual_wait(const struct job_record *record, const struct job_
 	size_t wait_count = 0;
 	size_t next = 0;
 	const size_t end = life_bins(record);
+	const double forking_s = (LIFE_FORKING_BINS + 2) * record->bin_s;
 	for (size_t bin = 0; bin < end;) {
 		const size_t bins = life_starved_bins(track, bin, end);
 		const double begin_s = (double)bin * record->bin_s;
 		const double end_s = (double)(bin + bins + 1) * record->bin_s;
-		while (next < count && of[next].last_s < begin_s - record->bin_s)
+		while (next < count && of[next].last_s + forking_s < begin_s)
 			next++;
 		/* One in which a generation began is no usual one. */
-		const bool starts = next < count && of[next].first_s > 0 &&
-				    of[next].first_s < end_s &&
-				    of[next].last_s > begin_s - record->bin_s;
+		const bool starts =
+			next < count && of[next].first_s > 0 && of[next].first_s < end_s;
 		if (bins > 0 && !starts)
 			waits[wait_count++] = (double)bins * record->bin_s;
 		bin += bins + 1;
 	}
 	const double usual = life_quantile(waits, wait_count, 0.9);
 	return isnan(usual) ? 0 : usual;
+}
+
+/* Bins at the begin of these in which a trainer runs still, since forking has much to copy. */
+static size_t life_forking_bins(const struct job_track *track, size_t from, size_t end)
+{
+	size_t bin = from;
+	for (; bin < end && bin < from + LIFE_FORKING_BINS; bin++) {
+		unsigned phases[JOB_PHASES];
+		const unsigned all = life_bin(track, bin, phases);
+		if (phases[JOB_PHASE_RUNS] == 0 ||
+			phases[JOB_PHASE_RUNS] + phases[JOB_PHASE_STARVED] < all)
+			break;
+	}
+	return bin - from;
 }
 
 /* Of one trainer: how long it waited for workers that had just begun. */
@@ -241,15 +258,13 @@ static double life_starts(const struct job_record *record, uint32_t trainer,
 	for (size_t i = 1; i < count; i++) {
 		if (of[i].first_s <= 0 || *start_count == LIFE_VALUES_MAX)
 			continue;
-		/* In the bin of the last birth the trainer may still run, since it forks. */
 		const size_t birth = (size_t)(of[i].last_s / record->bin_s);
-		if (birth + 1 >= end)
+		const size_t begin = birth + 1 + life_forking_bins(track, birth + 1, end);
+		if (begin >= end)
 			continue;
-		const size_t bins = life_starved_bins(track, birth + 1, end);
-		const double until_s = (double)(birth + 1 + bins) * record->bin_s;
-		const double start = fmax(fmin(until_s, record->watched_s) - of[i].first_s -
-						  record->bin_s / 2 - usual,
-			0);
+		const size_t bins = life_starved_bins(track, begin, end);
+		const double start = fmax(
+			of[i].last_s - of[i].first_s + (double)bins * record->bin_s - usual, 0);
 		starts[(*start_count)++] = start;
 		sum += start;
 	}
@@ -280,15 +295,28 @@ struct life_work {
 	size_t start_count, period_count;
 };
 
+/* An end is seen late: those of a generation had ended when the next began. */
+static void life_end_on_time(struct life_work *work, size_t count, size_t generations)
+{
+	size_t span = 0;
+	for (size_t i = 0; i + 1 < generations; i++)
+		for (size_t k = 0; k < work->generations[i].size && span < count; k++, span++)
+			work->spans[span].ended_s =
+				fmin(work->spans[span].ended_s, work->generations[i + 1].first_s);
+}
+
 static void life_take_trainer(const struct job_record *record, const struct job_verdict *verdict,
 	uint32_t trainer, struct life_work *work, struct job_life *out)
 {
 	const size_t count = life_spans(record, verdict, trainer, work->spans);
 	const size_t generations = life_generations(work->spans, count, work->generations);
+	life_end_on_time(work, count, generations);
 	double lived_s = 0;
 	double youngest = -INFINITY;
 	const double present_s = life_present_s(record, work->spans, count, &lived_s);
-	out->workers += present_s > 0 ? lived_s / present_s : 0;
+	out->workers += generations > 1 ? (double)count / (double)generations
+			: present_s > 0 ? lived_s / present_s
+					: 0;
 	out->lived_s += lived_s;
 	for (size_t i = 0; i < count; i++) {
 		out->begun += work->spans[i].begun_s > 0;
@@ -462,10 +490,6 @@ static void life_tell_workers(struct job_verdict *out)
 		job_say(&out->evidence,
 			"loader workers: %.0f at a time, of which %u ended and %u began in this watch",
 			round(life->workers), life->ended, life->begun);
-	else if (!isnan(life->worker_age_s))
-		job_say(&out->unknown,
-			"what an end of an epoch costs: the loader workers began %.0f s before the watch ended, long after their trainer, and none ended; if they are made anew each epoch, it takes longer than that",
-			life->worker_age_s);
 }
 
 static void life_tell_pauses(struct job_verdict *out)
@@ -513,32 +537,85 @@ static void life_tell_growth(const struct job_record *record, struct job_verdict
 			units_format_size(record->memory_left, left), ceil(life->limit_s / 60));
 }
 
+/* When the youngest of those that train is so old that its start is over, s of the watch; 0: when the watch began. */
+static double life_started_s(const struct job_record *record, const struct job_verdict *verdict)
+{
+	double begun_s = -INFINITY;
+	for (size_t i = 0; i < record->process_count; i++)
+		if (!record->processes[i].gone && (verdict->roles[i] == JOB_ROLE_TRAINER ||
+							  verdict->roles[i] == JOB_ROLE_WHOLE))
+			begun_s = fmax(begun_s, record->processes[i].begun_s);
+	return fmax(0, begun_s + LIFE_START_S);
+}
+
 double job_life_enough_s(const struct job_record *record, const struct job_verdict *verdict)
 {
-	static const double PERIODS = 2.2, LONG_S = 1;
+	static const double LONG_S = 1;
 	const struct job_life *life = &verdict->life;
-	double enough = 0;
-	(void)record;
+	double enough = life_started_s(record, verdict);
 	if (life->generations > 0)
-		enough = PERIODS * life->period_s;
+		enough = LIFE_PERIODS * life->period_s;
 	for (int phase = 0; phase < JOB_PHASES; phase++) {
 		const struct job_pause *pause = &life->pauses[phase];
 		if (pause->count > 1 && pause->share >= LIFE_PAUSE_LEAST)
-			enough = fmax(enough, PERIODS * pause->period_s);
+			enough = fmax(enough, LIFE_PERIODS * pause->period_s);
 		else if (pause->count == 1 && pause->seconds >= LONG_S)
 			return INFINITY;
 	}
 	return enough;
 }
 
+/* Why this watch was too short, and for how long it has to be; 0: it is not known to be. */
+static double life_longer(const struct job_record *record, const struct job_verdict *verdict,
+	char why[JOB_LINE_BYTES])
+{
+	static const double TWICE = 2.2;
+	const struct job_life *life = &verdict->life;
+	const uint32_t looks = verdict->loader.count && verdict->loader.looks < record->states
+				       ? verdict->loader.looks
+				       : record->states;
+	const double enough = job_life_enough_s(record, verdict);
+	if (looks < LIFE_LOOKS_LEAST) {
+		(void)snprintf(why, JOB_LINE_BYTES,
+			"in %.0f s there was time for %u looks of at least %d", record->watched_s,
+			looks, LIFE_LOOKS_LEAST);
+		return record->watched_s * TWICE * LIFE_LOOKS_LEAST / fmax(looks, 1);
+	}
+	if (record->watched_s < life_started_s(record, verdict)) {
+		(void)snprintf(why, JOB_LINE_BYTES,
+			"the job began %.0f s before the watch ended, and what it does at its start is not what it does later",
+			record->watched_s + LIFE_START_S - life_started_s(record, verdict));
+		return life_started_s(record, verdict);
+	}
+	if (isinf(enough)) {
+		(void)snprintf(why, JOB_LINE_BYTES,
+			"in %.0f s a long pause was seen once, and it may come again",
+			record->watched_s);
+		return record->watched_s * 3;
+	}
+	if (record->watched_s < enough) {
+		(void)snprintf(why, JOB_LINE_BYTES,
+			"what it does repeats every %.0f s, of which %.0f s were watched",
+			enough / LIFE_PERIODS, record->watched_s);
+		return enough;
+	}
+	if (isnan(life->worker_age_s))
+		return 0;
+	(void)snprintf(why, JOB_LINE_BYTES,
+		"its loader workers began %.0f s before the watch ended and long after their trainer: if they are made anew each epoch, one takes longer than that, and none ended meanwhile",
+		life->worker_age_s);
+	return life->worker_age_s * TWICE;
+}
+
 void job_life_tell(const struct job_record *record, struct job_verdict *out)
 {
-	const double enough = job_life_enough_s(record, out);
+	static const double STEP_S = 10;
+	char why[JOB_LINE_BYTES];
 	life_tell_workers(out);
 	life_tell_pauses(out);
 	life_tell_growth(record, out);
-	if (record->watched_s < enough && isfinite(enough))
-		job_say(&out->next,
-			"observe it for longer: what repeats every %.0f s was watched for %.0f s: --for %.0fs",
-			enough / 2.2, record->watched_s, 10 * ceil(enough / 10));
+	const double longer_s = isnan(record->ended_s) ? life_longer(record, out, why) : 0;
+	if (longer_s > 0 && !out->still)
+		job_say(&out->next, "observe it for longer (--for %.0fs): %s",
+			STEP_S * ceil(longer_s / STEP_S), why);
 }

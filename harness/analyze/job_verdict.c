@@ -76,12 +76,13 @@ static bool job_reads_files(const struct job_process *process)
 }
 
 /* Whether something that `one` writes to `pipe` arrives at `other`.  The two ends of a socket have numbers of their own: one
- * number in two processes is a socket that was inherited, and joins nobody. */
+ * number in two processes is a socket that was inherited, and joins nobody.  A TCP connection joins ranks, not loaders. */
 static bool job_pipe_joins(const struct job_pipe *one, const struct job_pipe *other)
 {
-	return one->socket ? other->socket && one->peer && one->peer == other->number
-			   : !other->socket && one->number == other->number && one->writes &&
-				     other->reads;
+	return one->socket
+		       ? other->socket && !one->network && one->peer && one->peer == other->number
+		       : !other->socket && one->number == other->number && one->writes &&
+				 other->reads;
 }
 
 /* NULL: the other has no end of it. */
@@ -157,19 +158,37 @@ static double job_count_alike(const struct job_record *record, const struct job_
 	return fmin(count, MOST);
 }
 
+/* One of those that end and begin anew; programs that others run for a moment live for less. */
+static bool job_is_made_anew(const struct job_record *record, const struct job_process *process)
+{
+	static const double LIVED_S = 0.5;
+	unsigned ended = 0;
+	if (!process->life || process->begun_s <= 0)
+		return false;
+	const struct job_lifespan *own = &record->lives[process->life - 1];
+	for (size_t i = 0; i < record->life_count && ended < 2; i++) {
+		const struct job_lifespan *life = &record->lives[i];
+		ended += life->parent == own->parent && life->forked == own->forked &&
+			 life->ended_s - life->begun_s >= LIVED_S &&
+			 strcmp(life->name, own->name) == 0;
+	}
+	return ended >= 2;
+}
+
 /* It reads data or computes for one above it, which hands it work or takes its results.  One that has a GPU of its own is a
- * rank that a launcher began. */
+ * rank that a launcher began, and so are those that are ranks to each other. */
 static bool job_is_loader(const struct job_record *record, uint32_t index, uint32_t boss)
 {
 	const struct job_process *process = &record->processes[index];
 	if (boss == index || !job_hands_over(process, &record->processes[boss]) ||
-		(process->device && !record->processes[boss].device))
+		(process->device && !record->processes[boss].device) ||
+		job_ranks_has(record, index))
 		return false;
 	const double read = job_grown(process->first, process->last, JOB_READ);
 	const double alike = job_count_alike(record, process); /* many share the work */
 	/* Where cores are few, one that has work all the time uses hardly any. */
 	return job_reads_files(process) || job_share(process, JOB_RUNS) >= READY ||
-	       job_cpu(process) > ACTIVE_CPU / alike ||
+	       job_is_made_anew(record, process) || job_cpu(process) > ACTIVE_CPU / alike ||
 	       read >= ACTIVE_BYTES / alike * job_process_seconds(process);
 }
 
@@ -230,7 +249,7 @@ static void job_find_roles(const struct job_record *record, struct job_verdict *
 	for (uint32_t i = 0; i < count; i++) {
 		const double cpu = job_cpu(&record->processes[i]);
 		if (job_reads_files(&record->processes[i]) || cpu > ACTIVE_CPU ||
-			record->processes[i].device)
+			record->processes[i].device || job_ranks_has(record, i))
 			out->roles[i] = JOB_ROLE_WHOLE;
 		if (cpu > most) {
 			most = cpu;
@@ -856,6 +875,7 @@ void job_verdict_find(
 	job_find_start(record, out);
 	job_estimate_growth(record, out);
 	job_life_find(record, out);
+	job_ranks_find(record, out);
 	job_estimate_files(record, out);
 	const struct job_process *stopped = job_stopped(record, out);
 	out->still = isnan(record->ended_s) && (stopped || job_stands_still(record));
@@ -879,8 +899,8 @@ void job_verdict_find(
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"What limits the job cannot be told, for what its processes wait for is not seen (%s)",
 			job_hidden(record));
-	else if (job_life_conclude(record, out))
-		; /* starts of workers cost most */
+	else if (job_ranks_conclude(record, out) || job_life_conclude(record, out))
+		; /* a rank holds up the others, or starts of workers cost most */
 	else if (out->loader.count && !job_trainers_differ(record, out))
 		job_conclude_two_sides(out, device);
 	else if (!out->loader.count)
@@ -893,6 +913,7 @@ void job_verdict_find(
 		job_tell_classes(record, profile, out);
 	job_tell_cores(record, out);
 	job_tell_start(record, out);
+	job_ranks_tell(record, out);
 	job_life_tell(record, out);
 	job_tell_unknown(record, out);
 }

@@ -10,6 +10,7 @@
 #define MLBENCH_ANALYZE_JOB_VERDICT_H
 
 #include "harness/analyze/job_life.h"
+#include "harness/analyze/job_ranks.h"
 #include "harness/analyze/limit_kinds.h"
 #include "harness/measure/job_places.h"
 #include "harness/measure/job_sampler.h"
@@ -73,6 +74,7 @@ struct job_verdict {
 	char files_why[JOB_LINE_BYTES];
 	double growth; /* of memory, bytes/s over the last two thirds; NAN: not known */
 	struct job_life life;
+	struct job_ranks ranks;
 };
 
 /* The runbook's entry. */

@@ -27,9 +27,15 @@ static const double OBSERVE_SHARE = 0.005; /* of a core: half of what is promise
 /* A job that is started here settles for so long before it is observed: no new process meanwhile, and hardly more memory. */
 static const double START_LEAST_S = 4, START_SETTLED_S = 3, START_GROWTH = 1.1, START_MOST_S = 120;
 
+/* A verdict is firm when so many looks at it in a row agree, s apart at least; one that is only possible needs more. */
+enum { OBSERVE_FIRM_LIKELY = 3, OBSERVE_FIRM_POSSIBLE = 10 };
+static const double OBSERVE_FIRM_S = 5, OBSERVE_FIRM_POSSIBLE_S = 15, OBSERVE_APART_S = 1;
+static const double OBSERVE_VERDICT_SHARE = 0.001; /* of a core, for the verdicts meanwhile */
+
 struct observe_request {
 	int32_t pid;
 	double seconds;
+	bool until_firm;      /* else all of the seconds */
 	char *const *command; /* that is started; NULL: the process is there */
 	int command_status;   /* of one that has ended, -1 before */
 };
@@ -73,6 +79,7 @@ static int observe_parse(
 	if (ns < OBSERVE_LEAST_NS || ns > OBSERVE_MOST_NS)
 		return error_set(err, -EINVAL, "--for %.100s: at least 1s, at most 24h", how_long);
 	out->seconds = (double)ns / (double)NS_PER_S;
+	out->until_firm = how_long == NULL;
 	return 0;
 }
 
@@ -239,6 +246,57 @@ static int observe_deliver(const struct invocation *invocation, struct observe_r
 				       : EXIT_STATUS_DONE;
 }
 
+/* What a verdict was at the last look at it, and for how many in a row. */
+struct observe_firm {
+	char stage[JOB_WORD_BYTES], resource[JOB_WORD_BYTES];
+	unsigned agreed;
+};
+
+/* Whether longer watching would hardly change what is said. */
+static bool observe_is_firm(
+	const struct job_record *record, struct job_verdict *verdict, struct observe_firm *firm)
+{
+	job_verdict_find(record, NULL, verdict);
+	const bool same = strcmp(firm->stage, verdict->stage) == 0 &&
+			  strcmp(firm->resource, verdict->resource) == 0;
+	firm->agreed = same ? firm->agreed + 1 : 1;
+	memcpy(firm->stage, verdict->stage, sizeof firm->stage);
+	memcpy(firm->resource, verdict->resource, sizeof firm->resource);
+	if (verdict->still || record->watched_s < job_life_enough_s(record, verdict))
+		return false;
+	return (verdict->certainty == JOB_LIKELY && firm->agreed >= OBSERVE_FIRM_LIKELY) ||
+	       (verdict->certainty == JOB_POSSIBLE && firm->agreed >= OBSERVE_FIRM_POSSIBLE &&
+		       record->watched_s >= OBSERVE_FIRM_POSSIBLE_S);
+}
+
+static void observe_until_firm(const struct invocation *invocation, struct job_watch *watch,
+	double most_s, struct job_verdict *verdict)
+{
+	const struct job_record *record = job_watch_record(watch);
+	struct observe_firm firm = {0};
+	double next_verdict_s = OBSERVE_FIRM_S;
+	for (double now_s = 0; now_s < most_s && !atomic_load(invocation->stop);
+		now_s = job_watch_now(watch)) {
+		const double next_s = fmin(job_watch_turn(watch), most_s);
+		if (!isnan(record->ended_s))
+			break;
+		if (now_s >= next_verdict_s) {
+			const uint64_t begin_ns = clock_thread_cpu_ns();
+			if (observe_is_firm(record, verdict, &firm))
+				break;
+			next_verdict_s =
+				now_s + fmax(OBSERVE_APART_S,
+						(double)(clock_thread_cpu_ns() - begin_ns) /
+							(double)NS_PER_S / OBSERVE_VERDICT_SHARE);
+		}
+		const double wait_s = next_s - job_watch_now(watch);
+		if (wait_s > 0)
+			clock_sleep_until_ns(
+				clock_now_ns() + (uint64_t)(wait_s * (double)NS_PER_S));
+	}
+	job_watch_finish(watch);
+}
+
 static int observe_watch(const struct invocation *invocation, struct observe_request *request,
 	struct job_watch *watch, struct job_sampler *sampler, struct error *err)
 {
@@ -258,9 +316,13 @@ static int observe_watch(const struct invocation *invocation, struct observe_req
 		free(verdict);
 		return command_status(code);
 	}
-	log_info("observing process %d for %.0f s%s", request->pid, request->seconds,
+	log_info("observing process %d for %.0f s%s%s", request->pid, request->seconds,
+		request->until_firm ? " at most, until the verdict is firm" : "",
 		request->command ? "" : "; Ctrl-C ends it early");
-	job_watch_for(watch, request->seconds, invocation->stop);
+	if (request->until_firm)
+		observe_until_firm(invocation, watch, request->seconds, verdict);
+	else
+		job_watch_for(watch, request->seconds, invocation->stop);
 	const struct job_profile *profile = job_sampler_finish(sampler, record);
 	const struct job_places *seen = job_places_end(places);
 	job_verdict_find(record, profile, verdict);
@@ -378,7 +440,8 @@ const struct command command_observe = {
 	.arguments = "PID | -- CMD...",
 	.runs_command = true,
 	.description =
-		"Watches the process PID and all below it for 30 s (--for): which process trains, "
+		"Watches the process PID and all below it until the verdict is firm, for 30 s at most, "
+		"or for as long as --for says: which process trains, "
 		"which ones load data, what each spends its time on (cores, run-queue wait, calls on "
 		"files, waiting for input, locks), what they read, which kinds of files they have "
 		"open, memory and its growth, where its CPU time goes by class of code (as far as the "

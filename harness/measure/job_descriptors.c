@@ -422,8 +422,7 @@ static size_t descriptors_lonely_sockets(const struct job_record *record, struct
 	for (size_t i = 0; i < record->process_count; i++)
 		for (size_t k = 0; k < record->processes[i].pipe_count; k++) {
 			struct job_pipe *pipe = &record->processes[i].pipes[k];
-			if (pipe->socket && !pipe->peer && !pipe->network &&
-				count < DESCRIPTORS_SOCKETS_MAX)
+			if (pipe->socket && !pipe->peer && count < DESCRIPTORS_SOCKETS_MAX)
 				out[count++] = pipe;
 		}
 	return count;
@@ -454,12 +453,17 @@ void job_descriptors_find_peers(struct job_descriptors *all)
 			peers[i].number = pipes[i]->number;
 		const bool all_told =
 			socket_peers_find(peers, count) && descriptors_share_network(all->record);
-		for (size_t i = 0; i < count; i++)
+		for (size_t i = 0; i < count; i++) {
+			bool found =
+				false; /* one of those that several have by inheritance is told */
 			for (size_t k = 0; k < count; k++)
 				if (peers[k].number == pipes[i]->number) {
-					pipes[i]->peer = peers[k].peer;
-					pipes[i]->network = all_told && !peers[k].found;
+					if (peers[k].peer)
+						pipes[i]->peer = peers[k].peer;
+					found = found || peers[k].found;
 				}
+			pipes[i]->network = all_told && !found;
+		}
 	}
 	free(pipes);
 	free(peers);

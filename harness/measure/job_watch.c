@@ -829,18 +829,24 @@ static void watch_state_of(struct job_watch *watch, uint32_t index, double t_s)
 }
 
 /* Of processes that have children: those that are new, and what they do at this moment.  Some live for less than the time between
- * two censuses. */
+ * two censuses.  Those that a new one follows may have ended: threads that sleep are not asked in each look. */
 static void watch_births_of(struct job_watch *watch, uint32_t index, double t_s)
 {
-	const struct job_process *process = &watch->record.processes[index];
-	if (index > 0 && process->children == 0)
+	struct job_record *record = &watch->record;
+	const int32_t parent = record->processes[index].pid;
+	bool born = false;
+	if (index > 0 && record->processes[index].children == 0)
 		return;
-	watch_add_children(watch, process, process->pid, t_s);
-	for (uint32_t i = 0; i < watch->record.process_count; i++)
-		if (!watch->record.processes[i].gone && !watch->record.processes[i].first_thread) {
+	watch_add_children(watch, &record->processes[index], parent, t_s);
+	for (uint32_t i = 0; i < record->process_count; i++)
+		if (!record->processes[i].gone && !record->processes[i].first_thread) {
 			watch_list_threads(watch, i, t_s);
 			watch_state_of(watch, i, t_s);
+			born = true;
 		}
+	for (uint32_t i = 0; born && i < record->process_count; i++)
+		if (!record->processes[i].gone && record->processes[i].parent == parent)
+			watch_count_process(watch, &record->processes[i], t_s);
 }
 
 /* --- open files --------------------------------------------------------------------------------- */

@@ -121,8 +121,9 @@ struct job_thread {
 
 /* A pipe or a socket that a process holds, by the kernel's number. */
 struct job_pipe {
-	uint64_t number;            /* ascending in a process */
-	uint64_t peer;              /* of a socket: the number of the other end; 0: not known */
+	uint64_t number; /* ascending in a process */
+	uint64_t
+		peer; /* of a socket: the number of the other end, if the job has it; 0: not known */
 	bool socket, reads, writes; /* what it was opened for */
 	bool network;               /* a socket that is not of this node's alone */
 	uint32_t read_looks,

@@ -349,6 +349,20 @@ static json_t *observe_life(const struct job_life *life)
 		fields_number(life->start_share), "pauses", pauses);
 }
 
+static json_t *observe_ranks(const struct job_record *record, const struct job_ranks *ranks)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < ranks->count; i++)
+		(void)json_array_append_new(
+			list, json_pack("{s:i, s:o, s:o, s:o}", "pid",
+				      record->processes[ranks->of[i].process].pid, "rank",
+				      ranks->of[i].number < 0 ? json_null()
+							      : json_integer(ranks->of[i].number),
+				      "waits", fields_number(ranks->of[i].waits), "loading",
+				      fields_number(ranks->of[i].loading)));
+	return list;
+}
+
 static json_t *observe_about(const struct job_record *record)
 {
 	char begun[CLOCK_UTC_BYTES];
@@ -378,7 +392,7 @@ json_t *observe_json(const struct observe_input *in)
 	for (size_t i = 0; i < record->process_count; i++)
 		(void)json_array_append_new(processes, observe_process(in, i));
 	return json_pack(
-		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"schema", OBSERVE_SCHEMA, "version", MLBENCH_VERSION, "observed",
 		observe_about(record), "processes", processes, "threads", observe_threads(record),
 		"waits", observe_edges(record), "files", observe_files(record), "files_per_s",
@@ -387,9 +401,11 @@ json_t *observe_json(const struct observe_input *in)
 		fields_number(in->verdict->files_high), "why",
 		isnan(in->verdict->files_per_s) ? fields_text(in->verdict->files_why) : json_null(),
 		"resident_growth_per_s", fields_number(in->verdict->growth), "life",
-		observe_life(&in->verdict->life), "moments", observe_moments(record), "hang",
-		in->hang ? observe_lines(in->hang) : json_null(), "cpu_time", observe_cpu_time(in),
-		"mounts", observe_mounts(in->places), "gpus", observe_gpus(in->places), "gpu_why",
+		observe_life(&in->verdict->life), "ranks",
+		observe_ranks(record, &in->verdict->ranks), "moments", observe_moments(record),
+		"hang", in->hang ? observe_lines(in->hang) : json_null(), "cpu_time",
+		observe_cpu_time(in), "mounts", observe_mounts(in->places), "gpus",
+		observe_gpus(in->places), "gpu_why",
 		in->places && in->places->gpu_why[0] ? fields_text(in->places->gpu_why)
 						     : json_null(),
 		"verdict", observe_verdict(in->verdict));

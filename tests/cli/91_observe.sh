@@ -45,7 +45,7 @@ d = json.load(open("out"))
 roles = lambda name: [p for p in d["processes"] if p["role"] == name]
 waits = lambda p: p["acts"]["input"] + p["acts"]["poll"]
 mean = lambda values: sum(values) / len(values)
-assert eval(sys.argv[1]), json.dumps([[p["role"], p["acts"]] for p in d["processes"]])
+assert eval(sys.argv[1]), json.dumps([d["verdict"]["words"], d["life"], d["ranks"]] + [[p["role"], p["acts"]] for p in d["processes"]])
 PY
 }
 
@@ -144,6 +144,46 @@ begin --workers 2 --decode 0.02 --step 0 --epoch 40
 observed
 holds 'len(roles("loader")) >= 2 and all(p["cpu"] is None or p["seconds"] < 0.5 or p["cpu"] < 1.3 for p in d["processes"])'
 holds 'd["verdict"]["stage"] != "step" and d["observed"]["beyond_bounds"] == 0'
+
+# Workers whose start takes most of an epoch: they are the verdict, with how many there are at a time and how long a start takes.
+begin --workers 2 --decode 0.002 --step 0.005 --epoch 20 --start 1.5
+until_sure() {
+	expect 0 "$MLBENCH" observe "$pid" --json
+	[ "$(json 'd["observed"]["state_looks"] >= 60 and d["life"]["generations"] >= 2')" = True ]
+}
+until_true until_sure
+end
+validate
+holds 'round(d["life"]["workers"]) == 2 and 1 < d["life"]["start_s"] < d["life"]["period_s"] and d["observed"]["seconds"] <= 31'
+holds '(d["verdict"]["stage"], d["verdict"]["resource"]) == ("loader", "restarts") and d["verdict"]["certainty"] != "unknown"'
+
+# Two ranks of one launcher that wait for each other's word after each step: the second one's steps take long.
+cat >ranks.py <<'PY'
+import os, signal, socket, subprocess, sys, time
+if len(sys.argv) > 1:
+    rank, other = int(os.environ["RANK"]), socket.socket(fileno=int(sys.argv[1]))
+    while other.send(b"x"):
+        other.recv(1)
+        until = time.thread_time() + rank * 0.05
+        while time.thread_time() < until:
+            sum(range(200))
+    sys.exit()
+ends = socket.socketpair()
+ranks = [subprocess.Popen([sys.executable, __file__, str(end.fileno())], pass_fds=[end.fileno()], env=dict(os.environ, RANK=str(i), WORLD_SIZE="4"))
+         for i, end in enumerate(ends)]
+signal.signal(signal.SIGTERM, lambda *_: [rank.kill() for rank in ranks] and sys.exit())
+print("started", ranks[1].pid, flush=True)
+ranks[0].wait()
+PY
+python3 ranks.py >started &
+pid=$!
+pids="$pids $pid"
+until_true grep -q started started
+observed
+slow=$(sed 's/started //' started)
+holds 'sorted(r["rank"] for r in d["ranks"]) == [0, 1] and any("2 of 4 ranks" in line for line in d["verdict"]["unknown"])'
+holds '(d["verdict"]["stage"], d["verdict"]["resource"]) == ("sync", "imbalance")'
+[[ "$(json 'd["verdict"]["words"]')" == *"process $slow (rank 1)"* ]] || fail "it is not said which rank is slow"
 
 # In a PID namespace of its own, as containers are.
 if unshare --pid --fork true 2>/dev/null; then

@@ -6,7 +6,8 @@ their results, and a trainer that takes batches in turn.  Its limit is planted b
 
 --decode: seconds of CPU time a file; --step: seconds that the trainer sleeps a batch; --lock: workers decode under one
 lock; --hang N: after N batches a worker never answers again; --leak: bytes that the trainer keeps of each batch.
---trainer-cpu: the step computes instead of sleeping.  --epoch: after so many batches all workers end, and others begin.
+--trainer-cpu: the step computes instead of sleeping.  --epoch: after so many batches all workers end, and others begin, each of
+which sleeps for --start seconds first.
 """
 import argparse
 import ctypes
@@ -30,6 +31,7 @@ def spend(seconds):
 def work(files, options, indices, results, lock):
     # Whatever ends the trainer ends its workers: each holds the others' pipes open, so that none sees an end.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    time.sleep(options.start)
     while True:
         index = indices.get()
         if index is None:
@@ -58,6 +60,7 @@ def main():
     parser.add_argument("--hang", type=int, default=0)
     parser.add_argument("--leak", type=int, default=0)
     parser.add_argument("--epoch", type=int, default=0)
+    parser.add_argument("--start", type=float, default=0)
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
     files = sorted(os.path.join(options.folder, name) for name in os.listdir(options.folder))

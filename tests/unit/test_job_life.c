@@ -278,6 +278,98 @@ static void test_growth(void **state)
 	assert_true(said);
 }
 
+/* Two processes of one launcher that hold an end each of a connection, and what each was found in. */
+static void ranks(uint32_t first_waits, uint32_t second_waits)
+{
+	(void)add(10, 1, -100, NAN);
+	for (int i = 0; i < 2; i++) {
+		struct job_process *rank = add(11 + i, 10, -90, NAN);
+		const uint32_t waits = i ? second_waits : first_waits;
+		rank->looks[JOB_WAITS_CONDITION] = waits;
+		rank->looks[JOB_RUNS] = LOOKS - waits;
+		rank->last[JOB_CPU_S] = 20.0 * (LOOKS - waits) / LOOKS;
+		rank->last[JOB_WRITTEN] = 1e6;
+		rank->pipes[rank->pipe_count++] =
+			(struct job_pipe){.number = 500, .socket = true, .peer = 501 + (uint64_t)i};
+		rank->pipes[rank->pipe_count++] = (struct job_pipe){.number = 600 + (uint64_t)i,
+			.peer = 601 - (uint64_t)i,
+			.socket = true,
+			.network = true};
+		joined(&processes[0], rank, 700 + (uint64_t)i); /* its launcher reads its output */
+	}
+}
+
+static void test_ranks(void **state)
+{
+	(void)state;
+	ranks(LOOKS * 8 / 10, LOOKS / 20);
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.ranks.count, 2);
+	assert_int_equal(verdict.roles[1], JOB_ROLE_WHOLE);
+	assert_string_equal(verdict.stage, "sync");
+	assert_string_equal(verdict.resource, "imbalance");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	assert_non_null(
+		strstr(verdict.words, "process 12 waits 5 % of the time, and the other one 80 %"));
+	assert_string_equal(job_entry_find(&verdict)->entry_stage, "sync");
+	/* Their launcher gave them numbers, and there are more elsewhere. */
+	for (int i = 0; i < 2; i++) {
+		processes[1 + i].pipes[1].peer = 0;
+		processes[1 + i].rank = 3 + i;
+		processes[1 + i].world = 4;
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.ranks.count, 2);
+	assert_int_equal(verdict.ranks.world, 4);
+	assert_non_null(strstr(verdict.words, "process 12 (rank 3)"));
+	/* Where cores are short, it may be another one the next time. */
+	threads[2].last[JOB_QUEUE_S] = 10;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	/* Neither number nor connection: two jobs of one launcher. */
+	processes[1].rank = processes[2].rank = 0;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.ranks.count, 0);
+	assert_string_not_equal(verdict.stage, "sync");
+}
+
+static void test_ranks_alike(void **state)
+{
+	(void)state;
+	ranks(LOOKS / 20, LOOKS / 20);
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.ranks.count, 2);
+	assert_string_not_equal(verdict.stage, "sync"); /* both work all the time */
+	(void)empty_record(state);
+	ranks(LOOKS * 8 / 10, LOOKS * 7 / 10);
+	job_verdict_find(&record, NULL, &verdict);
+	assert_string_equal(verdict.stage, "sync");
+	assert_string_equal(verdict.resource, "network");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+}
+
+/* All ranks wait, since one of them has slow loaders. */
+static void test_rank_that_loads(void **state)
+{
+	(void)state;
+	ranks(LOOKS * 8 / 10, LOOKS * 8 / 10);
+	for (int i = 0; i < 2; i++) {
+		add_worker(&processes[1 + i], -80, NAN);
+		struct job_process *worker = &processes[record.process_count - 1];
+		worker->looks[JOB_RUNS] = i ? LOOKS : LOOKS / 5;
+		worker->looks[JOB_WAITS_POLL] = LOOKS - worker->looks[JOB_RUNS];
+		/* A fork has all that its parent had open. */
+		worker->pipes[worker->pipe_count++] = processes[1 + i].pipes[1];
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.roles[1], JOB_ROLE_TRAINER);
+	assert_int_equal(verdict.roles[3], JOB_ROLE_LOADER);
+	assert_int_equal(verdict.ranks.count, 2);
+	assert_string_equal(verdict.stage, "sync");
+	assert_string_equal(verdict.resource, "imbalance");
+	assert_non_null(strstr(verdict.words, "loader workers of process 12"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +379,9 @@ int main(void)
 		cmocka_unit_test_setup(test_steady, empty_record),
 		cmocka_unit_test_setup(test_pauses, empty_record),
 		cmocka_unit_test_setup(test_growth, empty_record),
+		cmocka_unit_test_setup(test_ranks, empty_record),
+		cmocka_unit_test_setup(test_ranks_alike, empty_record),
+		cmocka_unit_test_setup(test_rank_that_loads, empty_record),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,8 +44,12 @@ static struct job_process *add(int pid, int parent, double cpu_s, double queue_s
 {
 	struct job_process *process = &processes[record.process_count];
 	struct job_thread *thread = &threads[record.thread_count++];
-	*process = (struct job_process){
-		.pid = pid, .parent = parent, .last_s = 10, .look_count = LOOKS, .open_looks = 10};
+	*process = (struct job_process){.pid = pid,
+		.parent = parent,
+		.last_s = 10,
+		.begun_s = -100,
+		.look_count = LOOKS,
+		.open_looks = 10};
 	*thread = (struct job_thread){
 		.tid = pid, .process = (uint32_t)record.process_count++, .last_s = 10};
 	process->last[JOB_CPU_S] = thread->last[JOB_CPU_S] = cpu_s;

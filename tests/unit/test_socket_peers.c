@@ -1,6 +1,7 @@
 /* The two ends of a socket, as far as this kernel tells. */
 #include "harness/measure/socket_peers.h"
 
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -53,8 +54,43 @@ static void test_pairs(void **state)
 	print_message("peers of sockets: %s\n", told ? "told" : "not told here");
 }
 
+/* A TCP connection of this node with itself. */
+static void test_connections(void **state)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof address;
+	(void)state;
+	const int listening = socket(AF_INET, SOCK_STREAM, 0);
+	const int one = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(listening, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(listening, 1), 0);
+	assert_int_equal(getsockname(listening, (struct sockaddr *)&address, &size), 0);
+	assert_int_equal(connect(one, (struct sockaddr *)&address, size), 0);
+	const int other = accept(listening, NULL, NULL);
+	assert_true(other >= 0);
+	struct socket_peer peers[] = {{.number = number_of(one)}, {.number = number_of(other)},
+		{.number = number_of(listening)}};
+	enum { COUNT_OF = sizeof peers / sizeof peers[0] };
+	const uint64_t ends[][2] = {{number_of(one), number_of(other)},
+		{number_of(other), number_of(one)}, {number_of(listening), 0}};
+	socket_peers_find(peers, COUNT_OF);
+	bool told = false;
+	for (int i = 0; i < COUNT_OF; i++)
+		told = told || peers[i].connected;
+	for (int i = 0; i < COUNT_OF && told; i++)
+		for (int k = 0; k < COUNT_OF; k++)
+			if (peers[k].number == ends[i][0]) {
+				assert_int_equal(peers[k].peer, ends[i][1]);
+				assert_false(peers[k].found);
+			}
+	assert_int_equal(close(one) | close(other) | close(listening), 0);
+	print_message("connections: %s\n", told ? "told" : "not told here");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pairs), cmocka_unit_test(test_connections)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
