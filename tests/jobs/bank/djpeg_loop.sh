@@ -7,7 +7,7 @@
 #: options = --jobs 1
 #: relieved = --jobs 2
 #: fix = --jobs 2
-#: fix_twin = decode.workers=2
+#: fix_twin = decode.workers=2 prefetch.depth=4
 #: owner = batch.size=8
 # Photos are decoded by a program for each, and a step takes each batch of 8.
 jobs=1 seconds=0

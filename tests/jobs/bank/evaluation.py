@@ -7,7 +7,7 @@
 #: options = --workers 2 --every 40 --step-ms 15
 #: relieved = --every 1000000
 #: fix = --every 160
-#: fix_twin = batch.size=16
+#: fix_twin = evaluate.every*=4
 #: owner = batch.size=16 augment.size=112
 """Photos for a trainer that evaluates often, with a second loader without workers."""
 import time

@@ -7,7 +7,7 @@
 #: options = --threads 4 --processes 0 --step-ms 5
 #: relieved = --processes 1
 #: fix = --threads 8
-#: fix_twin = decode.workers=8
+#: fix_twin = decode.workers=8 prefetch.depth=16
 #: owner = batch.size=16 augment.size=112
 """A loader of concurrent.futures: threads, or processes for the same work."""
 import collections

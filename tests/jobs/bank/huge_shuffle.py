@@ -6,8 +6,8 @@
 #: data = photos
 #: options = --workers 2 --names 2000000 --step-ms 4
 #: relieved = --names 5000
-#: fix = --names 500000
-#: fix_twin = batch.size=16
+#: fix = --workers 4
+#: fix_twin = decode.workers=4 prefetch.depth=8
 #: owner = batch.size=16 augment.size=112
 """An epoch is cut after 100 batches (limit_train_batches), but the whole list of names is shuffled for it."""
 import random

@@ -96,7 +96,7 @@ HEADS = ("job", "cause", "observe says", "certainty", "score", "job/s", "twin/s"
 def cells(row: Dict[str, Any]) -> Tuple[str, ...]:
     said = "-" if row.get("stage") is None else "%s/%s" % (row["stage"], row.get("resource"))
     error = row.get("reaction_ratio")
-    remark = row.get("error") or ("unfaithful: " + row["unfaithful"] if row.get("unfaithful") else "")
+    remark = row.get("error") or next((key + ": " + row[key] for key in ("unfaithful", "unchecked") if row.get(key)), "")
     return (row["job"], row["cause"], said, row.get("certainty", "-"), row["score"], number(row.get("job_rate"), "%.1f"), number(row.get("twin_rate"), "%.1f"),
             number(row.get("twin_ratio"), "%.2f"), number(row.get("did"), "%.2f"), number(row.get("predicted"), "%.2f"),
             number(None if error is None else 100 * (error - 1), "%+.0f %%"), remark)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-#: cause = step/cpu or step/compute
+#: cause = step/cpu or step/compute or process/cpu
 #: why = a small transformer trains on the CPU; reading tokens from a memory map costs it nothing
 #: half = open
 #: needs = torch numpy

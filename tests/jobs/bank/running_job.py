@@ -16,12 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 import data  # noqa: E402
-from running import Cannot, Site, Started, build_tools  # noqa: E402
+from running import Cannot, Site, Started, build_tools  # noqa: E402 (first: it knows where conditions.py is)
+from conditions import dies_with_parent  # noqa: E402
 from truth import BankJob  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
@@ -84,6 +85,8 @@ class BankRunning(Started):
         self.options, self.around = job.varied(*vary)
         self.stack = contextlib.ExitStack()
         self.site: Optional[Site] = None
+        self.hogs: List[int] = []
+        self.twin_enters: List[Callable[[], None]] = []
 
     def __enter__(self) -> "BankRunning":
         lacking = missing(self.job)
@@ -118,18 +121,42 @@ class BankRunning(Started):
             if "stall" in around:
                 limits += ["--stall-every", STALL_EVERY_MS]
             folder = site.store(folder, *limits, *([] if "cached" in around else ["--direct-io"]))
-        if "quota" in around:
-            site.cpu_quota(float(around["quota"]), 1, 0)
-        if "memory" in around:
-            site.memory_limit(int(around["memory"]) << 20)
-        if "disk" in around:
-            site.block_limit(folder, "bps", float(around["disk"]) * 1e6, 1)
         if "cpus" in around:
             site.enters.append(lambda: os.sched_setaffinity(0, {int(core) for core in around["cpus"].split(",")}))
+        if "quota" in around:
+            site.cpu_quota(float(around["quota"]), 1, 0)
+        self.twin_enters = list(site.enters)
+        if "memory" in around:  # the twin has such a group of its own: what the job has, it has still while it pauses
+            for enters in (self.twin_enters, site.enters):
+                site.memory_limit(int(around["memory"]) << 20)
+                enters.append(site.enters.pop())
+        if "disk" in around:
+            site.block_limit(folder, "bps", float(around["disk"]) * 1e6, 1)
         if "hog" in around:
             build_tools(self.scratch)
+            before = set(children())
             site.hogs(int(around["hog"]), "cpu")
+            self.hogs = sorted(set(children()) - before)
         return folder
+
+    def enter_twin(self) -> None:
+        """What its process does before it begins: into the job's surroundings."""
+        dies_with_parent()
+        for enter in self.twin_enters:
+            enter()
+
+    def rest(self) -> None:
+        """The job pauses, and so does what runs beside it."""
+        self.pause()
+        self.signal_others(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        self.signal_others(signal.SIGCONT)
+        self.go_on()
+
+    def signal_others(self, number: int) -> None:
+        for pid in self.hogs:
+            os.kill(pid, number)
 
     def command(self, folder: str) -> List[str]:
         path = self.job.path
@@ -146,6 +173,13 @@ class BankRunning(Started):
         self.said = open(os.path.join(self.site.work, "said"), "w+")
         self.process = subprocess.Popen(self.command(folder), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.said, cwd=self.work,
                                         env=environment, preexec_fn=self.site.enter, start_new_session=True)
+
+    def pause(self) -> None:
+        """Until no process is found that was begun meanwhile."""
+        stopped: set = set()
+        while set(self.processes()) - stopped:
+            stopped |= set(self.processes())
+            super().pause()
 
     def last_words(self) -> str:
         self.said.seek(0)
@@ -182,6 +216,11 @@ class BankRunning(Started):
         with contextlib.suppress(ChildProcessError):  # orphans that came to us (PR_SET_CHILD_SUBREAPER)
             while os.waitid(os.P_PGID, self.pid, os.WEXITED | os.WNOHANG):
                 pass
+
+
+def children() -> List[int]:
+    with open("/proc/self/task/%d/children" % os.getpid()) as file:
+        return [int(word) for word in file.read().split()]
 
 
 def belongs(pid: int, session: int) -> bool:

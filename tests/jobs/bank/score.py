@@ -99,19 +99,45 @@ class Trial:
             os.unlink(self.case)
         with BankRunning(self.job, self.options.out) as running:
             running.await_steady()
-            turns = [self.observe(running)]
-            row["job_rate"] = together(turns)
+            turns = {"job": [self.observe(running)], "fixed": []}
+            row["job_rate"] = together(turns["job"])
             if self.options.observe_only:
                 return row
             running.pause()
-            row["twin_rate"] = self.twin(running) if self.fit(running) else FAILED
-            running.go_on()
-            time.sleep(SETTLED_S)
-            turns.append(running.measure(TURN_S))
-            row["job_rate"] = together(turns)
-        if "fix" in self.job.said and row["twin_rate"] == row["twin_rate"] and not row["unfaithful"]:
-            self.repair()
+            row["twin_rate"] = self.run_twin(running, "twin", self.stand_ins()) if self.fit(running) else FAILED
+            if "fix" in self.job.said and row["twin_rate"] == row["twin_rate"] and not row["unfaithful"]:
+                running.rest()
+                with BankRunning(self.job, self.options.out, ("fix",)) as fixed:
+                    fixed.await_steady()
+                    self.compare(running, fixed, turns)
+            else:
+                self.turn(running, turns["job"])
+            row["job_rate"] = together(turns["job"])
         return row
+
+    @staticmethod
+    def turn(running: BankRunning, turns: List[Dict[str, float]]) -> None:
+        running.wake()
+        time.sleep(SETTLED_S)  # batches that it had ready are used up
+        turns.append(running.measure(TURN_S))
+        running.rest()
+
+    def compare(self, job: BankRunning, fixed: BankRunning, turns: Dict[str, List[Dict[str, float]]]) -> None:
+        """The job with and without its fix in turns, between them the twin with it."""
+        row = self.row
+        fixed.rest()
+        self.turn(job, turns["job"])
+        self.turn(fixed, turns["fixed"])
+        fixed.signal_others(signal.SIGCONT)
+        keys, reported = keys_of(self.case)
+        plain = not any(name in fixed.around for name in STORE)  # its files lie on a local disk
+        sets = {**({} if plain else self.stand_ins()), **twin_sets(self.job, {**reported, **keys})}
+        row["fixed_twin_rate"] = self.run_twin(fixed, "fixed twin", sets)
+        self.turn(fixed, turns["fixed"])
+        self.turn(job, turns["job"])
+        row["fixed_rate"] = together(turns["fixed"])
+        row["did"] = matrix.ratio(row["fixed_rate"], together(turns["job"][1:]))
+        row["predicted"] = matrix.ratio(row["fixed_twin_rate"], row["twin_rate"])
 
     @property
     def case(self) -> str:
@@ -135,22 +161,21 @@ class Trial:
         return {"rate": running.rate(begun, ended), "seconds": ended - begun}
 
     def fit(self, running: BankRunning) -> bool:
-        assert running.site
         given = [word for key in self.job.words("owner") for word in ("--set", key)]
         text = run([self.program, "fit", os.path.join(self.work, "observe.json"), os.path.join(self.work, "steps.csv"), running.data, "--out", self.case,
-                    "--name", self.job.name, "--quiet", *given], self.log, (0, 1, 3), self.twins, running.site.enter, FIT_LIMIT_S)
+                    "--name", self.job.name, "--quiet", *given], self.log, (0, 1, 3), self.twins, running.enter_twin, FIT_LIMIT_S)
         self.row["unfaithful"] = ""
         if text is None or not os.path.exists(self.case):
             self.row["error"] = "fit made no case; see %s" % os.path.relpath(self.log)
             return False
-        self.row["unfaithful"] = keys_of(self.case)[0].get("case.unfaithful", "")
+        keys = keys_of(self.case)[0]
+        self.row["unfaithful"], self.row["unchecked"] = keys.get("case.unfaithful", ""), keys.get("case.unchecked", "")
         return True
 
     def run_twin(self, running: BankRunning, label: str, sets: Dict[str, str]) -> float:
-        assert running.site
         words = [word for key, value in sets.items() for word in ("--set", "%s=%s" % (key, value))]
         rate, said = run_twin([self.program, "run", self.case, "--set", "measure.repeats=1", *words], os.path.join(self.work, label), self.log, self.twins,
-                              running.site.enter, TWIN_LIMIT_S)
+                              running.enter_twin, TWIN_LIMIT_S)
         self.row[label + "_says"] = said
         if rate != rate:
             self.row["error"] = "the %s did not run; see %s" % (label, os.path.relpath(self.log))
@@ -159,22 +184,6 @@ class Trial:
     def stand_ins(self) -> Dict[str, str]:
         """What emulates the job's store."""
         return {key: value for key, value in keys_of(self.case)[1].items() if key.startswith("inject.")}
-
-    def twin(self, running: BankRunning) -> float:
-        return self.run_twin(running, "twin", self.stand_ins())
-
-    def repair(self) -> None:
-        """What the job's owner would try, of the job and of its twin."""
-        with BankRunning(self.job, self.options.out, ("fix",)) as fixed:
-            fixed.await_steady()
-            self.row["fixed_rate"] = fixed.measure(self.options.observed)["rate"]
-            self.row["did"] = matrix.ratio(self.row["fixed_rate"], self.row["job_rate"])
-            fixed.pause()
-            keys, reported = keys_of(self.case)
-            plain = not any(name in fixed.around for name in STORE)  # its files lie on a local disk
-            sets = {**({} if plain else self.stand_ins()), **twin_sets(self.job, {**reported, **keys})}
-            self.row["fixed_twin_rate"] = self.run_twin(fixed, "fixed twin", sets)
-            self.row["predicted"] = matrix.ratio(self.row["fixed_twin_rate"], self.row["twin_rate"])
 
 
 def check_truth(job: truth.BankJob, options: argparse.Namespace) -> Dict[str, Any]:
