@@ -24,15 +24,16 @@ import sys
 import tempfile
 import textwrap
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "real"))
+import conditions  # noqa: E402
+
 GAINS = 1.05          # from here on a decoy would be a fix
 BESIDE = {"quiet": "quiet", "busy": "beside one busy core"}
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36}
 SHORT = {"measure.warmup": "400ms", "measure.duration": "1200ms"}   # of a run, where the case does not say
 SPREAD_LEAST = 0.01   # of a ratio of two runs, in ln: two that agree by chance show no smaller one
 
-
-class Cannot(Exception):
-    pass
+Cannot = conditions.Cannot
 
 
 class Bank:
@@ -63,16 +64,13 @@ class Bank:
         return found[-1]
 
     def ratios(self, case, sides):
-        """For each side its throughput over that of the first one, by block: (geometric mean, low, high)."""
+        """For each side its throughput over that of the first one, in turns: (geometric mean, low, high)."""
         logs = {name: [] for name in sides}
         for _ in range(self.blocks):
             order = list(sides)
             self.draw.shuffle(order)
-            block = {name: [] for name in sides}
             for name in order + order[::-1]:
-                block[name].append(math.log(self.measure(case, sides[name])))
-            for name in sides:
-                logs[name].append(statistics.mean(block[name]))
+                logs[name].append(math.log(self.measure(case, sides[name])))
         first = next(iter(sides))
         out = {}
         for name in sides:
@@ -142,12 +140,11 @@ def busy(kind):
         yield
         return
     core = str(max(os.sched_getaffinity(0)))
-    hog = subprocess.Popen(["taskset", "-c", core, "sh", "-c", "while :; do :; done"])
+    hog = subprocess.Popen(["taskset", "-c", core, "sh", "-c", "while :; do :; done"], preexec_fn=conditions.dies_with_parent)
     try:
         yield
     finally:
-        hog.terminate()
-        hog.wait()
+        conditions.end(hog)
 
 
 def words_of(row):
