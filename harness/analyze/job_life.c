@@ -1,6 +1,7 @@
 /* Generations of workers, pauses, and growing memory. */
 #include "harness/analyze/job_life.h"
 
+#include "harness/analyze/job_tell.h"
 #include "harness/analyze/job_verdict.h"
 #include "harness/base/units.h"
 

@@ -1,6 +1,7 @@
 /* Who the ranks are, and which one is the slowest. */
 #include "harness/analyze/job_ranks.h"
 
+#include "harness/analyze/job_tell.h"
 #include "harness/analyze/job_verdict.h"
 #include "harness/measure/job_descriptors.h"
 

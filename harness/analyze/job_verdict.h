@@ -29,14 +29,13 @@ const char *job_role_name(enum job_role role); /* "trainer" */
 
 /* Means of several processes or threads of one kind, as shares of their time. */
 struct job_side {
-	size_t count; /* processes; of JOB_ROLE_WHOLE threads */
+	size_t count; /* processes, or threads */
 	uint32_t looks;
-	double cpu, queue; /* of the kernel's counts; cores per process, NAN: not known */
-	double runs,
-		file; /* of looks: on a core or waiting for one; in calls on files, io_uring included */
-	double idle, output; /* waits for work (input, poll), for room to write */
-	double lock, time;   /* futex; a sleep of its own choice */
-	double device;
+	double cpu, system, queue; /* of the kernel's counts; cores of one, NAN: not known */
+	double acts[JOB_ACTS];     /* of looks */
+	/* Sums of these: on a core or waiting for one; reads files, io_uring and pages included; writes files; waits for work
+	 * (input, poll, network); for room to write; at locks and conditions; sleeps by its own choice. */
+	double runs, file, write, idle, output, lock, time;
 	double busiest,
 		least_busy; /* runs + file, of the processes, without what they waited for a core */
 	double kept;        /* the most of its time that one of them waited for a core */
@@ -56,13 +55,13 @@ struct job_verdict {
 	enum job_role roles[JOB_PROCESSES_MAX];
 	uint32_t boss[JOB_PROCESSES_MAX]; /* of a loader: index of its trainer */
 	struct job_side trainer, loader;  /* count 0: there is none */
-	/* Of JOB_ROLE_WHOLE: its threads that read files, and those that compute. */
-	struct job_side readers, workers;
+	/* Threads: the first ones of trainers, or of processes that do it all; the others of the latter that work. */
+	struct job_side head, pool;
 	bool still; /* nothing of it ran and nothing was read, or its head is stopped by a signal */
-	double loaders_began_s;     /* of the watch, where its start was watched; else 0 */
-	char stage[JOB_WORD_BYTES]; /* "loader", "step", "read", "loader and step"; "unknown" */
-	char resource
-		[JOB_WORD_BYTES]; /* "cpu", "cores", "latency or device", "lock", ...; "unknown" */
+	double loaders_began_s; /* of the watch, where its start was watched; else 0 */
+	/* A row of job_entries: "loader", "trainer", "step", "read", "loader and step", ...; "unknown" */
+	char stage[JOB_WORD_BYTES];
+	char resource[JOB_WORD_BYTES]; /* "cpu", "gil", "quota", "latency or device", "lock", ... */
 	enum job_certainty certainty;
 	char words[JOB_LINE_BYTES];               /* the verdict as a sentence */
 	struct job_lines evidence, unknown, next; /* next: what would tell more */
@@ -88,13 +87,6 @@ void job_verdict_find(const struct job_record *record, const struct job_profile 
  * for its GPU spins. */
 void job_verdict_weigh_devices(
 	const struct job_record *record, const struct job_places *places, struct job_verdict *out);
-
-/* For those that find parts of a verdict: a line more, if there is room; the verdict, in place of one before it. */
-void job_say(struct job_lines *lines, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-void job_conclude(struct job_verdict *out, const char *stage, const char *resource,
-	enum job_certainty certainty, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
 
 /* A process that another waits for at a pipe; the share of its looks. */
 struct job_edge {

@@ -46,7 +46,7 @@ void limit_kinds_text(const char *stage, const char *resources, struct buffer *o
 
 /* The runbook's entries for verdicts on jobs of other programs (job_verdict.h). */
 struct job_entry {
-	const char *stage, *resource; /* of the verdict; resource NULL: any */
+	const char *stage, *resource; /* of the verdict; NULL: any.  First match wins. */
 	const char *entry_stage, *entry_resource;
 };
 enum { JOB_ENTRIES_MAX = 32 };

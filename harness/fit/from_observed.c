@@ -65,7 +65,7 @@ static void observed_add_looks(struct observed_side *side, const json_t *process
 	const double looks = observed_or_zero(process, "looks");
 	static const char *const files[] = {
 		"read", "write", "sync", "fault", "held", "ring", "file"};
-	static const char *const locks[] = {"lock", "file_lock", "semaphore", "condition"};
+	static const char *const locks[] = {"lock", "file_lock", "semaphore", "condition", "turn"};
 	static const char *const inputs[] = {"input", "network", "poll"};
 	side->looks += looks;
 	side->runs += looks * observed_or_zero(process, "acts.runs");

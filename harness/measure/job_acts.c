@@ -33,6 +33,7 @@ const char *job_act_name(enum job_act act)
 		[JOB_WAITS_FILE_LOCK] = "file_lock",
 		[JOB_WAITS_SEMAPHORE] = "semaphore",
 		[JOB_WAITS_CONDITION] = "condition",
+		[JOB_WAITS_TURN] = "turn",
 		[JOB_WAITS_TIME] = "time",
 		[JOB_WAITS_CHILD] = "child",
 		[JOB_WAITS_RING] = "ring",

@@ -702,7 +702,8 @@ static struct job_wait watch_wait_asleep(
 }
 
 /* One more that waits there in this look; where there is no room it takes the place of the rarest. */
-static void watch_count_futex(struct job_process *process, const struct job_wait *wait)
+static struct job_futex *watch_count_futex(
+	struct job_process *process, int32_t tid, const struct job_wait *wait)
 {
 	struct job_futex *const all = process->futexes;
 	size_t rarest = 0;
@@ -714,10 +715,14 @@ static void watch_count_futex(struct job_process *process, const struct job_wait
 		at = rarest;
 		all[at] = (struct job_futex){.address = 0};
 	}
+	if (!all[at].address)
+		all[at].tid = tid;
 	all[at].address = wait->futex;
+	all[at].several = all[at].several || all[at].tid != tid;
 	all[at].waits++;
 	all[at].timed += wait->timed;
 	all[at].now++;
+	return &all[at];
 }
 
 /* After a look at all threads, of which so many ran. */
@@ -729,6 +734,7 @@ static void watch_end_futexes(struct job_process *process, uint32_t ran)
 			continue;
 		futex->looks++;
 		futex->ran += ran;
+		futex->squares += (double)futex->now * futex->now;
 		futex->most = futex->now > futex->most ? futex->now : futex->most;
 		futex->now = 0;
 	}
@@ -745,14 +751,19 @@ static void watch_vote_futex(struct job_thread *thread, uint64_t futex)
 		thread->futex_votes--;
 }
 
-static void watch_take(
+/* Counts what it was found in.  A thread that takes turns with others wakes up by its time-out to look whether it may go on. */
+static enum job_act watch_take(
 	struct job_process *process, struct job_thread *thread, const struct job_wait *wait)
 {
-	thread->looks[wait->act]++;
-	if (!wait->futex)
-		return;
-	watch_count_futex(process, wait);
-	watch_vote_futex(thread, wait->futex);
+	enum job_act act = wait->act;
+	if (wait->futex) {
+		const struct job_futex *futex = watch_count_futex(process, thread->tid, wait);
+		watch_vote_futex(thread, wait->futex);
+		if (act == JOB_WAITS_CONDITION && wait->timed && futex->several)
+			act = JOB_WAITS_TURN;
+	}
+	thread->looks[act]++;
+	return act;
 }
 
 /* Whether a thread that has not run, or hardly, does the same still, and nothing else is asked about it: at which pipe it waits, and what
@@ -770,10 +781,9 @@ static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum j
 	struct watch_stat stat;
 	const bool asks = process->look_count % WATCH_QUIET_LOOKS ==
 			  (uint32_t)thread->tid % WATCH_QUIET_LOOKS;
-	*act = thread->wait.act;
 	if (thread->act_known && (thread->dormant || (thread->quiet && !asks)) &&
-		watch_act_lasts(*act)) {
-		watch_take(process, thread, &thread->wait);
+		watch_act_lasts(thread->wait.act)) {
+		*act = watch_take(process, thread, &thread->wait);
 		return true;
 	}
 	if (proc_text_at(process->folder, text, sizeof text, "task/%d/stat", thread->tid) ||
@@ -786,8 +796,7 @@ static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum j
 			       : watch_wait_asleep(watch, process, thread->tid, held);
 	thread->held += held;
 	thread->act_known = true;
-	watch_take(process, thread, &thread->wait);
-	*act = thread->wait.act;
+	*act = watch_take(process, thread, &thread->wait);
 	return true;
 }
 

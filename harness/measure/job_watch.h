@@ -58,7 +58,8 @@ enum job_act {
 	JOB_WAITS_LOCK,      /* a mutex that another thread holds */
 	JOB_WAITS_FILE_LOCK, /* flock, fcntl */
 	JOB_WAITS_SEMAPHORE, /* one that processes share, as locks and queues of Python's multiprocessing have */
-	JOB_WAITS_CONDITION, /* until a thread of its process wakes it: conditions, Python's locks and its GIL */
+	JOB_WAITS_CONDITION, /* until a thread of its process wakes it: conditions, and Python's locks */
+	JOB_WAITS_TURN, /* at one with a time-out where others of its process wait as well: Python's GIL */
 	JOB_WAITS_TIME, /* sleeps for a time of its own choice */
 	JOB_WAITS_CHILD,
 	JOB_WAITS_RING,   /* io_uring_enter, io_getevents */
@@ -137,6 +138,9 @@ struct job_futex {
 	uint32_t looks;        /* looks that found any there */
 	uint32_t ran;          /* threads of the process that ran in these looks, in all */
 	uint32_t most, now;    /* threads at once; the watch's own: in this look */
+	double squares;        /* of the threads at once, summed over the looks */
+	int32_t tid;           /* of a thread that waited there, the first seen */
+	bool several;          /* others did, too */
 };
 
 struct job_process {

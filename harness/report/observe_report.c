@@ -447,8 +447,8 @@ static void observe_files_cell(
 static void observe_locks_cell(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	static const enum job_act acts[] = {
-		JOB_WAITS_LOCK, JOB_WAITS_FILE_LOCK, JOB_WAITS_SEMAPHORE, JOB_WAITS_CONDITION};
+	static const enum job_act acts[] = {JOB_WAITS_LOCK, JOB_WAITS_FILE_LOCK,
+		JOB_WAITS_SEMAPHORE, JOB_WAITS_CONDITION, JOB_WAITS_TURN};
 	(void)column;
 	observe_acts_cell(row, acts, COUNT(acts), out);
 }

@@ -6,14 +6,21 @@ their results, and a trainer that takes batches in turn.  Its limit is planted b
 
 --decode: seconds of CPU time a file; --step: seconds that the trainer sleeps a batch; --lock: workers decode under one
 lock; --hang N: after N batches a worker never answers again; --leak: bytes that the trainer keeps of each batch.
+--flock: workers decode under a lock on a file; --threads: workers are threads of the trainer; --message: bytes of each result;
+--fsync: bytes that the trainer writes and synchronises each batch.
 --trainer-cpu: the step computes instead of sleeping.  --epoch: after so many batches all workers end, and others begin, each of
 which sleeps for --start seconds first.
 """
 import argparse
+import contextlib
 import ctypes
+import fcntl
 import multiprocessing
 import os
+import queue as thread_queue
 import signal
+import tempfile
+import threading
 import time
 
 PR_SET_PDEATHSIG = 1
@@ -28,9 +35,17 @@ def spend(seconds):
     return value
 
 
+@contextlib.contextmanager
+def file_lock(path):
+    with open(path, "r") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def work(files, options, indices, results, lock):
     # Whatever ends the trainer ends its workers: each holds the others' pipes open, so that none sees an end.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if not options.threads:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     time.sleep(options.start)
     while True:
         index = indices.get()
@@ -40,12 +55,12 @@ def work(files, options, indices, results, lock):
             time.sleep(3600)
         with open(files[index % len(files)], "rb") as file:
             data = file.read()
-        if options.lock:
-            with lock:
+        if options.lock or options.flock:
+            with file_lock(files[0]) if options.flock else lock:
                 time.sleep(options.decode)
         else:
             spend(options.decode)
-        results.put((index, len(data), data[:1024]))
+        results.put((index, len(data), bytes(options.message)))
 
 
 def main():
@@ -57,6 +72,10 @@ def main():
     parser.add_argument("--step", type=float, default=0.001)
     parser.add_argument("--trainer-cpu", action="store_true")
     parser.add_argument("--lock", action="store_true")
+    parser.add_argument("--flock", action="store_true")
+    parser.add_argument("--threads", action="store_true")
+    parser.add_argument("--message", type=int, default=1024)
+    parser.add_argument("--fsync", type=int, default=0)
     parser.add_argument("--hang", type=int, default=0)
     parser.add_argument("--leak", type=int, default=0)
     parser.add_argument("--epoch", type=int, default=0)
@@ -64,14 +83,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
     files = sorted(os.path.join(options.folder, name) for name in os.listdir(options.folder))
-    results = multiprocessing.Queue()
+    make_queue = thread_queue.Queue if options.threads else multiprocessing.Queue
+    make_worker = threading.Thread if options.threads else multiprocessing.Process
+    log = tempfile.TemporaryFile(dir=".") if options.fsync else None
+    results = make_queue()
     lock = multiprocessing.Lock()
     issued = 0
 
     def begin_workers():
         nonlocal issued
-        queues = [multiprocessing.Queue() for _ in range(options.workers)]
-        workers = [multiprocessing.Process(target=work, args=(files, options, queue, results, lock), daemon=True)
+        queues = [make_queue() for _ in range(options.workers)]
+        workers = [make_worker(target=work, args=(files, options, queue, results, lock), daemon=True)
                    for queue in queues]
         for worker in workers:
             worker.start()
@@ -92,6 +114,9 @@ def main():
         issued += 1
         if options.leak:
             kept.append(bytearray(options.leak))
+        if log:
+            log.write(bytes(options.fsync))
+            os.fsync(log.fileno())
         if options.trainer_cpu:
             spend(options.step)
         else:

@@ -35,7 +35,10 @@ static int empty_record(void **state)
 		.node_busy_cores = NAN,
 		.allowed_cpus = NAN,
 		.quota_cores = INFINITY,
-		.throttled = NAN};
+		.throttled = NAN,
+		.refault_file = NAN,
+		.refault_swap = NAN,
+		.memory_limit = INFINITY};
 	return 0;
 }
 
@@ -102,7 +105,7 @@ static void loaders(
 			add(11 + i, 10, work == JOB_RUNS ? works / 10.0 : 0.1, queue_s);
 		does(worker, work, works);
 		does(worker, JOB_WAITS_POLL, idle);
-		does(worker, JOB_WAITS_OTHER, LOOKS - works - idle);
+		does(worker, work == JOB_RUNS ? JOB_WAITS_OTHER : JOB_RUNS, LOOKS - works - idle);
 		joined(worker, &processes[1], 100 + (uint64_t)i, idle);
 		joined(&processes[1], worker, 200 + (uint64_t)i, trainer_waits / 2);
 		worker->last[JOB_READ] = 10e6;
@@ -151,6 +154,23 @@ static void test_two_sides(void **state)
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_LOCK, 90, 0, 0);
 	assert_verdict("loader", "lock");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	/* The kind is named; a lock on a file is never CPU time. */
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_FILE_LOCK, 45, 0, 0);
+	assert_verdict("loader", "lock");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	assert_non_null(strstr(verdict.words, "locks on files (flock, fcntl)"));
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_SEMAPHORE, 45, 0, 0);
+	assert_non_null(strstr(verdict.words, "semaphores that processes share"));
+	/* A semaphore may be that of a queue, where any of them waits for work; a mutex is not. */
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_SEMAPHORE, 45, 10, 0);
+	assert_verdict("unknown", "unknown");
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_FILE_LOCK, 45, 10, 0);
+	assert_verdict("loader", "lock");
 	/* Two take turns: one waits at any moment, and none more than half of its time. */
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_LOCK, 40, 0, 0);
@@ -167,6 +187,12 @@ static void test_two_sides(void **state)
 	(void)empty_record(state);
 	loaders(2, JOB_RUNS, 10, 85, 0);
 	assert_verdict("step", "unknown");
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_OTHER, 90, 5, 0); /* what they do is not seen, which is no CPU time */
+	assert_verdict("unknown", "unknown");
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_NETWORK, 90, 5, 0);
+	assert_verdict("read", "latency or device");
 	(void)empty_record(state);
 	loaders(5, JOB_RUNS, 90, 5, 0);
 	assert_verdict("loader and step", "unknown");
@@ -206,12 +232,75 @@ static void test_no_cores(void **state)
 	record.quota_cores = 0.1;
 	record.throttled = 0.9;
 	job_verdict_find(&record, NULL, &verdict);
-	assert_verdict("loader and step", "cores");
-	assert_string_equal(job_entry_find(&verdict)->entry_resource, "cores");
+	assert_verdict("loader and step", "quota");
 	assert_non_null(strstr(verdict.next.of[0], "raise the CPU quota"));
 	record.throttled = 0;
+	record.quota_cores = INFINITY;
 	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader and step", "cores");
 	assert_non_null(strstr(verdict.next.of[0], "look for a CPU quota"));
+}
+
+/* Who has the cores that are missing. */
+static void test_kinds_of_cores(void **state)
+{
+	(void)state;
+	loaders(80, JOB_RUNS, 60, 5, 4);
+	/* 1 core, with the trainer's 0.1. */
+	threads[2].last[JOB_CPU_S] = processes[2].last[JOB_CPU_S] = 3;
+	threads[2].last[JOB_QUEUE_S] = 6;
+	record.node_cores = record.allowed_cpus = 2;
+	record.node_busy_cores = 2;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "external");
+	threads[2].last[JOB_QUEUE_S] = 2; /* for less time than it has a core */
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "cpu");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	threads[2].last[JOB_QUEUE_S] = 6;
+	/* The same on all cores but for those of a mask. */
+	record.node_cores = 8;
+	for (size_t i = 0; i < record.process_count; i++)
+		processes[i].cpus[0] = 1;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "affinity");
+	for (size_t i = 0; i < record.process_count; i++)
+		processes[i].cpus[0] = 0xff;
+	/* Nobody but the job uses the cores, with two threads on each: its work is what takes them. */
+	record.node_cores = 1.4;
+	record.node_busy_cores = 1.1;
+	processes[2].runnable = processes[3].runnable = LOOKS;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "cpu");
+	processes[2].runnable = processes[3].runnable = 32 * LOOKS;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "threads");
+	assert_non_null(strstr(verdict.next.of[verdict.next.count - 1], "OMP_NUM_THREADS"));
+	record.quota_cores = 1;
+	record.throttled = 0.8;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "quota");
+}
+
+/* Reads that come back from the device though the files had been in memory, and pages that come back from swap. */
+static void test_short_memory(void **state)
+{
+	(void)state;
+	loaders(80, JOB_WAITS_READ, 90, 5, 0);
+	for (int i = 2; i < 4; i++)
+		processes[i].last[JOB_DISK_READ] = 10e6;
+	record.refault_file = 2e6;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("read", "latency or device");
+	record.refault_file = 15e6;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("read", "cache");
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_FAULT, 90, 5, 0); /* of a file that is mapped */
+	assert_verdict("read", "latency or device");
+	record.refault_swap = 1e9;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "memory");
 }
 
 /* On a node of too few cores, workers that have work all the time get hardly any CPU time, and read hardly a file. */
@@ -315,8 +404,11 @@ static void step_with_gpu(double busy, const char *resource)
 	loaders(0, JOB_RUNS, 10, 90, 0);
 	processes[1].device = true;
 	processes[1].last[JOB_CPU_S] = record.watched_s;
+	processes[1].looks[JOB_WAITS_TIME] = threads[1].looks[JOB_WAITS_TIME] = 0;
+	does(&processes[1], JOB_RUNS, LOOKS);
 	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("step", "cpu");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE); /* what it computes was not sampled */
 	job_verdict_weigh_devices(&record, &places, &verdict);
 	assert_verdict("step", resource);
 }
@@ -339,6 +431,14 @@ static void test_few_looks(void **state)
 	assert_non_null(strstr(verdict.words, "Too few looks"));
 }
 
+static struct job_thread *pool_thread(int tid, double cpu_s)
+{
+	struct job_thread *thread = &threads[record.thread_count++];
+	*thread = (struct job_thread){.tid = tid, .last_s = 10};
+	thread->last[JOB_CPU_S] = cpu_s;
+	return thread;
+}
+
 static void test_one_process(void **state)
 {
 	(void)state;
@@ -359,20 +459,148 @@ static void test_one_process(void **state)
 	does(add(10, 1, 1, 0), JOB_WAITS_TIME, 90);
 	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("unknown", "unknown");
-	/* A pool of threads of which one works all the time, and the others wait for it at a lock. */
+	/* A pool of threads of which the first one works all the time, and the others wait for it. */
 	(void)empty_record(state);
-	does(add(10, 1, 11, 0), JOB_RUNS, 100);
-	threads[0].last[JOB_CPU_S] = 9.5;
+	does(add(10, 1, 9.5, 0), JOB_RUNS, 100);
 	for (int i = 0; i < 3; i++) {
-		struct job_thread *thread = &threads[record.thread_count++];
-		*thread = (struct job_thread){.tid = 20 + i, .last_s = 10};
-		thread->last[JOB_CPU_S] = 1;
+		struct job_thread *thread = pool_thread(20 + i, 1);
 		thread->looks[JOB_RUNS] = 10;
-		thread->looks[JOB_WAITS_LOCK] = 90;
+		thread->looks[JOB_WAITS_CONDITION] = 90;
 	}
 	job_verdict_find(&record, NULL, &verdict);
-	assert_verdict("process", "cpu");
-	assert_non_null(strstr(verdict.words, "One of its computing threads"));
+	assert_verdict("step", "cpu");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	/* The first one waits for the others, which work; then for one of them. */
+	threads[0].looks[JOB_RUNS] = 0;
+	threads[0].looks[JOB_WAITS_CONDITION] = 100;
+	for (int i = 1; i < 4; i++) {
+		threads[i].looks[JOB_RUNS] = 90;
+		threads[i].looks[JOB_WAITS_CONDITION] = 10;
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "cpu");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	for (int i = 2; i < 4; i++) {
+		threads[i].looks[JOB_RUNS] = 10;
+		threads[i].looks[JOB_WAITS_CONDITION] = 90;
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "cpu");
+	assert_non_null(strstr(verdict.words, "One thread of the process"));
+	/* They wait for a mutex. */
+	for (int i = 1; i < 4; i++) {
+		threads[i].looks[JOB_RUNS] = 34;
+		threads[i].looks[JOB_WAITS_CONDITION] = 0;
+		threads[i].looks[JOB_WAITS_LOCK] = 66;
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader", "lock");
+}
+
+/* Four threads of one interpreter, of which one runs at a time, and the first thread that waits for them. */
+static void turns(uint32_t timed, double cores)
+{
+	(void)empty_record(NULL);
+	struct job_process *process = add(10, 1, 0.1, 0);
+	does(process, JOB_WAITS_CONDITION, LOOKS);
+	for (int i = 0; i < 4; i++) {
+		struct job_thread *thread = pool_thread(20 + i, 10 * cores / 4);
+		thread->looks[JOB_RUNS] = 25;
+		thread->looks[timed ? JOB_WAITS_TURN : JOB_WAITS_CONDITION] = 75;
+		thread->futex = 0x7f00;
+		thread->futex_votes = 75;
+	}
+	process->futexes[0] = (struct job_futex){.address = 0x7f00,
+		.waits = 300,
+		.timed = timed,
+		.looks = LOOKS,
+		.ran = LOOKS,
+		.most = 3,
+		.squares = 9 * LOOKS,
+		.several = true};
+	record.allowed_cpus = 8;
+	job_verdict_find(&record, NULL, &verdict);
+}
+
+static void test_turns(void **state)
+{
+	(void)state;
+	turns(300, 1);
+	assert_verdict("loader", "gil");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	assert_non_null(strstr(verdict.words, "4 threads use 1.00 cores in sum, and 3.0 of them"));
+	record.allowed_cpus = 1; /* one core gives no more without the lock */
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	turns(300, 0.3); /* they have not work enough */
+	assert_string_not_equal(verdict.resource, "gil");
+	/* Always all but one wait, without a time-out: a lock of its own.  Now more and now fewer: a queue. */
+	turns(0, 1);
+	assert_verdict("loader", "lock");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	processes[0].futexes[0].squares = 11 * LOOKS;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_string_not_equal(verdict.resource, "lock");
+}
+
+/* A trainer that has the work while its loaders have none: by what its first thread does, and by its CPU time's classes. */
+static void trainer_does(enum job_act act, enum job_class class, const char *stage,
+	const char *resource, enum job_certainty certainty)
+{
+	static uint64_t classes[JOB_PROCESSES_MAX][JOB_CLASSES];
+	const struct job_profile profile = {.classes = classes, .samples = 1000};
+	memset(classes, 0, sizeof classes);
+	classes[1][class] = 900;
+	classes[1][JOB_CLASS_LIBC] = 100;
+	(void)empty_record(NULL);
+	loaders(0, JOB_RUNS, 10, 90, 0);
+	struct job_thread *first = &threads[1];
+	processes[1].last[JOB_CPU_S] = first->last[JOB_CPU_S] = act == JOB_RUNS ? 9 : 1;
+	memset(processes[1].looks, 0, sizeof processes[1].looks);
+	memset(first->looks, 0, sizeof first->looks);
+	does(&processes[1], act, LOOKS * 9 / 10);
+	does(&processes[1], JOB_WAITS_TIME, LOOKS / 10);
+	job_verdict_find(&record, class == JOB_CLASSES ? NULL : &profile, &verdict);
+	assert_verdict(stage, resource);
+	assert_int_equal(verdict.certainty, certainty);
+}
+
+static void test_trainer(void **state)
+{
+	(void)state;
+	trainer_does(JOB_RUNS, JOB_CLASS_PYTHON, "trainer", "cpu", JOB_LIKELY);
+	trainer_does(JOB_RUNS, JOB_CLASS_DECODE, "trainer", "cpu", JOB_LIKELY);
+	trainer_does(JOB_RUNS, JOB_CLASS_BLAS, "step", "cpu", JOB_LIKELY);
+	trainer_does(JOB_RUNS, JOB_CLASS_SERIAL, "trainer", "hand-over", JOB_LIKELY);
+	trainer_does(JOB_WAITS_SYNC, JOB_CLASS_PYTHON, "step", "write", JOB_LIKELY);
+	trainer_does(JOB_WAITS_WRITE, JOB_CLASS_PYTHON, "step", "write", JOB_LIKELY);
+	trainer_does(JOB_WAITS_TIME, JOB_CLASS_PYTHON, "step", "unknown", JOB_LIKELY);
+	/* With a GPU open a thread that waits for it may spin in any code. */
+	processes[1].device = true;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	/* Both wait: the workers for room in the pipe, the trainer for the rest of what it reads. */
+	(void)empty_record(NULL);
+	loaders(60, JOB_WAITS_OUTPUT, 70, 0, 0);
+	assert_verdict("trainer", "hand-over");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+}
+
+/* Workers whose CPU time goes into what they hand over. */
+static void test_workers_hand_over(void **state)
+{
+	static uint64_t classes[JOB_PROCESSES_MAX][JOB_CLASSES];
+	const struct job_profile profile = {.classes = classes, .samples = 1000};
+	(void)state;
+	classes[2][JOB_CLASS_SERIAL] = 300;
+	classes[3][JOB_CLASS_COPY] = 300;
+	classes[3][JOB_CLASS_PYTHON] = 400;
+	loaders(80, JOB_RUNS, 90, 5, 0.2);
+	job_verdict_find(&record, &profile, &verdict);
+	assert_verdict("trainer", "hand-over");
+	classes[3][JOB_CLASS_COPY] = 30;
+	job_verdict_find(&record, &profile, &verdict);
+	assert_verdict("loader", "cpu");
 }
 
 /* Loaders that sleep are not short of CPU time. */
@@ -524,6 +752,11 @@ int main(void)
 		cmocka_unit_test_setup(test_two_sides, empty_record),
 		cmocka_unit_test_setup(test_one_worker_holds_up, empty_record),
 		cmocka_unit_test_setup(test_no_cores, empty_record),
+		cmocka_unit_test_setup(test_kinds_of_cores, empty_record),
+		cmocka_unit_test_setup(test_short_memory, empty_record),
+		cmocka_unit_test_setup(test_turns, empty_record),
+		cmocka_unit_test_setup(test_trainer, empty_record),
+		cmocka_unit_test_setup(test_workers_hand_over, empty_record),
 		cmocka_unit_test_setup(test_roles_without_cores, empty_record),
 		cmocka_unit_test_setup(test_two_trainers, empty_record),
 		cmocka_unit_test_setup(test_start, empty_record),
