@@ -1,4 +1,4 @@
-/* mlbench efficiency: the user's own data loader beside this hardware.  The pipeline's repetitions are an ordinary result; what the
+/* mlbench efficiency: the user's own data loader beside this hardware, or beside none in the user's own loop.  The pipeline's repetitions are an ordinary result; what the
  * loader did stands in efficiency.json beside them and nowhere else: its figures are those of another program. */
 #include "harness/base/files.h"
 #include "harness/base/log.h"
@@ -7,7 +7,9 @@
 #include "harness/command/resume.h"
 #include "harness/command/run_plan.h"
 #include "harness/command/watched_run.h"
+#include "harness/fit/step_log.h"
 #include "harness/report/efficiency_report.h"
+#include "harness/report/loop_report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -264,18 +266,93 @@ static int efficiency_deliver(struct efficiency_job *job, struct error *err)
 	return printed ? printed : command_status(saved);
 }
 
+/* --- a log of headroom.py ----------------------------------------------------------------------- */
+
+static struct loop_step *efficiency_steps_of(const struct step_log *log)
+{
+	struct loop_step *steps = calloc(log->count + 1, sizeof *steps);
+	for (size_t i = 0; i < log->count && steps; i++) {
+		const double *of = log->of[i].of;
+		const double side = of[STEP_ROLE_SIDE];
+		steps[i] = (struct loop_step){
+			.side = isnan(side) ? LOOP_NOT_COUNTED : (enum loop_side)side,
+			.end_s = of[STEP_ROLE_CLOCK],
+			.samples = of[STEP_ROLE_BATCH],
+			.wait_s = of[STEP_ROLE_WAIT] / 1e9};
+	}
+	return steps;
+}
+
+static int efficiency_print_headroom(const struct invocation *invocation,
+	const struct loop_headroom *found, const char *path, struct error *err)
+{
+	json_t *document = loop_json(found, path);
+	struct buffer text = {0};
+	if (!document)
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	int status;
+	if (command_wants_json(invocation)) {
+		status = command_print_json(invocation, json_incref(document), err);
+	} else {
+		const struct style style = command_style(invocation);
+		struct medium medium = medium_terminal(&style, &text);
+		loop_text(document, &medium);
+		status = command_print(&text, err);
+	}
+	json_decref(document);
+	return status ? status : found->verdict == LOOP_HEADROOM_UNKNOWN ? EXIT_STATUS_CANNOT : 0;
+}
+
+/* -ENOMSG: it is no such log. */
+static int efficiency_headroom(
+	const struct invocation *invocation, const char *path, int *status, struct error *err)
+{
+	struct step_log log = {0};
+	struct loop_headroom found;
+	bool sides = false;
+	int code = step_log_read(&log, path, err);
+	for (size_t i = 0; i < log.count && !code; i++)
+		sides = sides || isfinite(log.of[i].of[STEP_ROLE_SIDE]);
+	if (!code && !(sides && log.named[STEP_ROLE_CLOCK]))
+		code = error_set(err, -ENOMSG,
+			"'%.200s' has no column of sides: to measure the headroom of a loop, wrap its "
+			"loader with pipelines/adaptors/headroom.py and give its log",
+			path);
+	struct loop_step *steps = code ? NULL : efficiency_steps_of(&log);
+	if (!code && !steps)
+		code = error_set(err, -ENOMEM, "out of memory");
+	if (!code) {
+		loop_headroom_find(steps, log.count, &found);
+		*status = efficiency_print_headroom(invocation, &found, path, err);
+	}
+	free(steps);
+	step_log_release(&log);
+	return code;
+}
+
+/* A configuration is not taken for a log. */
+static int efficiency_run_alone(const struct invocation *invocation, struct error *err)
+{
+	const char *path = invocation->options.arguments[0];
+	const char *ending = strrchr(path, '.');
+	int status = 0;
+	const int code =
+		ending && strcmp(ending, ".ini") == 0
+			? error_set(err, -EINVAL,
+				  "no command of a loader: mlbench efficiency CONFIG -- CMD ...")
+			: efficiency_headroom(invocation, path, &status, err);
+	return code ? command_status(code) : status;
+}
+
 static int efficiency_run(const struct invocation *invocation, struct error *err)
 {
+	if (invocation->options.argument_count == 1)
+		return efficiency_run_alone(invocation, err);
 	struct efficiency_job *job = calloc(1, sizeof *job);
 	if (!job)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	job->invocation = invocation;
-	int code = 0;
-	if (invocation->options.argument_count < 2)
-		code = error_set(err, -EINVAL,
-			"no command of a loader: mlbench efficiency CONFIG -- CMD ...");
-	if (!code)
-		code = efficiency_open(job, err);
+	int code = efficiency_open(job, err);
 	if (!code)
 		code = efficiency_measure(job, err);
 	int status = code == -EINTR ? EXIT_STATUS_INTERRUPTED : command_status(code);
@@ -295,7 +372,7 @@ static int efficiency_run(const struct invocation *invocation, struct error *err
 const struct command command_efficiency = {
 	.name = "efficiency",
 	.summary = "measure your own data loader beside what this hardware can give",
-	.arguments = "CONFIG -- CMD...",
+	.arguments = "CONFIG -- CMD... | LOG",
 	.runs_command = true,
 	.description =
 		"Runs your real loader and the pipeline of CONFIG in turn, on the same files with "
@@ -320,8 +397,13 @@ const struct command command_efficiency = {
 		"runs in a process group of its own, is watched from outside like 'mlbench "
 		"observe' does, and is ended if it hangs. Nothing that it prints is "
 		"interpreted beyond that line.\n\n"
-		"Exit status: 0 measured, 2 the loader or CONFIG is wrong, 3 this pipeline could "
-		"not be measured, 130 interrupted.",
+		"LOG is what pipelines/adaptors/headroom.py wrote: wrapped around the loader of your "
+		"own training loop, it hands the loop batches from memory in turns with those of the "
+		"loader. It says what a perfect loader would gain, with a 95 % CI, and which part of "
+		"that comes from cores that the loader's workers set free. It may be asked while the "
+		"job goes on: the interval holds at every look.\n\n"
+		"Exit status: 0 measured, 2 the loader, CONFIG or LOG is wrong, 3 this pipeline could "
+		"not be measured or LOG does not show the gain, 130 interrupted.",
 	.example = "mlbench efficiency case.ini --data /data/train -- python3 my_loader.py",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
 		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_JSON),

@@ -25,6 +25,7 @@
  * 1.5 times the median.  So is a slow step behind an evaluation.  A line that is written every
  * tenth step stands for ten.  Of several ranks the slowest one counts, because the others wait for
  * it. */
+#include "harness/analyze/loop_headroom.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
@@ -82,7 +83,7 @@ static double log_period(const struct step_log_row *before, const struct step_lo
 				     ? row->number - before->number
 				     : 1;
 
-	return steps >= 1 && s >= 0 ? s * 1e9 / steps : (double)NAN;
+	return steps >= 1 && s >= 0 && !row->apart ? s * 1e9 / steps : (double)NAN;
 }
 
 static int log_take_times(const struct step_log *rows, struct log_times *times, struct error *err)
@@ -662,6 +663,29 @@ static void log_choose_loop(struct log_told *told)
 	told->others = log_keep_rows(told, log_is_of_loop, most);
 }
 
+/* Of a log in turns with batches from memory, the steps with the real loader count. */
+static void log_choose_side(struct log_told *told)
+{
+	struct step_log *rows = told->rows;
+	size_t kept = 0;
+	bool apart = false;
+
+	if (!log_has(rows, STEP_ROLE_SIDE))
+		return;
+	for (size_t i = 0; i < rows->count; i++) {
+		const bool loader = fabs(rows->of[i].of[STEP_ROLE_SIDE] - LOOP_LOADER) < 0.5;
+		if (loader) {
+			rows->of[kept] = rows->of[i];
+			rows->of[kept++].apart = apart;
+		}
+		apart = !loader;
+	}
+	findings_note(told->out,
+		"the log is one of headroom.py: its steps with the real loader count, and %zu others do not",
+		rows->count - kept);
+	rows->count = kept;
+}
+
 /* A progress bar is drawn again where something beside its steps changed: of the same step at the
  * same moment the last line counts. */
 static void log_drop_repeats(struct step_log *rows)
@@ -821,6 +845,7 @@ static int log_conclude(struct log_told *told)
 	log_choose_run(told);
 	log_choose_loop(told);
 	log_choose_rank(told);
+	log_choose_side(told);
 	if (told->rows->lines)
 		log_drop_repeats(told->rows);
 	if (!log_times_steps(told->rows))

@@ -1,5 +1,6 @@
 #include "harness/fit/step_log.h"
 
+#include "harness/analyze/loop_headroom.h"
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/fit/json_mend.h"
@@ -277,6 +278,17 @@ static int log_value(struct log_table *table, const struct step_name *name,
 	return isfinite(*out) && *out >= 0 ? 0 : -EAGAIN;
 }
 
+/* Of pipelines/adaptors/headroom.py; NAN: no side's. */
+static double log_side_of(const struct log_cell *cell)
+{
+	for (int side = 0; side < LOOP_SIDES; side++) {
+		const char *name = loop_side_name((enum loop_side)side);
+		if (strlen(name) == cell->length && strncmp(name, cell->text, cell->length) == 0)
+			return side;
+	}
+	return (double)NAN;
+}
+
 /* Puts a cell into its row. */
 static int log_take_cell(struct log_table *table, struct step_name *name,
 	const struct log_cell *cell, struct step_log_row *row)
@@ -286,7 +298,10 @@ static int log_take_cell(struct log_table *table, struct step_name *name,
 	log_settle_column(table, name, cell);
 	if (name->role == STEP_ROLE_PHASE && step_is_of_validation(cell->text, cell->length))
 		row->of[STEP_ROLE_PHASE] = 1;
+	if (name->role == STEP_ROLE_SIDE)
+		row->of[STEP_ROLE_SIDE] = log_side_of(cell);
 	if (name->role == STEP_ROLE_NONE || name->role == STEP_ROLE_PHASE ||
+		name->role == STEP_ROLE_SIDE ||
 		isfinite(name->role == STEP_ROLE_NUMBER ? row->number : row->of[name->role]))
 		return 0;
 	const int code = log_value(table, name, cell, &value);

@@ -20,6 +20,7 @@ struct step_log_row {
 	 * SAMPLES per second; NAN */
 	double of[STEP_ROLES];
 	bool evaluated; /* an evaluation came before it */
+	bool apart;     /* what came before it is left out: its moment ends no period */
 };
 
 struct step_log {

@@ -139,6 +139,7 @@ static const struct step_known step_whole_names[] = {
 	{"split", STEP_ROLE_PHASE, 0},
 	{"stage", STEP_ROLE_PHASE, 0},
 	{"mode", STEP_ROLE_PHASE, 0},
+	{"side", STEP_ROLE_SIDE, 0},
 };
 
 static const struct {

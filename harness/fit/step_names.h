@@ -19,7 +19,8 @@ enum step_role {
 	STEP_ROLE_RUN,       /* how long all steps took together: "train_runtime" */
 	STEP_ROLE_PAUSE,     /* how long an evaluation took, which is in that: "eval_runtime" */
 	STEP_ROLE_PHASE,     /* words, which may be of an evaluation: "phase", "split" */
-	STEP_ROLE_TOTAL,     /* how many steps the loop has; of lines alone */
+	STEP_ROLE_SIDE, /* words, in turns with what a step was measured: "side" (loop_headroom.h) */
+	STEP_ROLE_TOTAL, /* how many steps the loop has; of lines alone */
 	STEP_ROLES,
 };
 

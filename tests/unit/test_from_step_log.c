@@ -649,6 +649,38 @@ static int steps_remove(void **state)
 	return files_remove_tree(work_folder, &err);
 }
 
+/* Of a log of headroom.py the steps with the real loader count: 50 ms each, of which 30 wait, and not the 20 ms of the others,
+ * nor the moments between the blocks. */
+static void test_sides(void **state)
+{
+	static const char *const sides[] = {"loader", "cached", "-", "busy"};
+	struct findings found;
+	struct error err;
+	struct buffer text = {0};
+	double s = 1.7e9;
+	int step = 0;
+	(void)state;
+	buffer_text(&text, "step,wall_time,samples,data_time_ms,side\n");
+	for (int block = 0; block < 8; block++) {
+		const bool loader = block % 4 == 0;
+		s += 100;
+		buffer_format(&text, "%d,%.6f,,,-\n", step, s);
+		for (int i = 0; i < 10; i++) {
+			s += loader ? 0.05 : 0.02;
+			buffer_format(&text, "%d,%.6f,8,%d,%s\n", ++step, s, loader ? 30 : 0,
+				sides[block % 4]);
+		}
+	}
+	assert_int_equal(log_of_text(&found, text.data, &err), 0);
+	log_expect(&found, FINDING_STEP_PERIOD, 50e6, FINDING_DERIVED);
+	log_expect(&found, FINDING_STEP_WAIT, 30e6, FINDING_MEASURED);
+	log_expect(&found, FINDING_STEP_TIME, 20e6, FINDING_DERIVED);
+	assert_true(
+		log_notes(&found, "its steps with the real loader count, and 68 others do not"));
+	findings_close(&found);
+	buffer_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -661,6 +693,7 @@ int main(void)
 		cmocka_unit_test(test_samples_of_steps),
 		cmocka_unit_test(test_stalls_that_come_back),
 		cmocka_unit_test(test_moments_alone),
+		cmocka_unit_test(test_sides),
 		cmocka_unit_test(test_other_tables),
 		cmocka_unit_test(test_no_logs),
 		cmocka_unit_test(test_events),
