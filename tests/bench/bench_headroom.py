@@ -22,8 +22,11 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "tests", "jobs"), os.path.join(ROOT, "pipelines", "adaptors")]
 
-# Arguments of the loader, the step: ms that it sleeps (a device) or computes in `threads` threads (which compete with the workers).
+# Arguments of the loader, of which each sample may wait for `store` ms; the step: ms that it sleeps (a device) or computes in
+# `threads` threads (which compete with the workers).  The first two wait nearly all the time: a busy node hardly changes them.
 JOBS = {
+    "store": dict(workers=2, store=12, sleep=80),  # 16 samples in 192 ms, of two workers a batch in 96
+    "stored": dict(workers=2, store=5, sleep=80),  # it keeps up
     "decode": dict(workers=1, sleep=4),  # one worker gives less than the step takes
     "balanced": dict(workers=2, sleep=40),
     "step": dict(workers=2, sleep=90),  # the loader keeps up
@@ -38,6 +41,9 @@ def loader_of(job, folder, batches=False):
     options = argparse.Namespace(folder=folder, batch=16, crop=112, workers=job["workers"], prefetch=2, python_ms=0, lock_ms=0,
                                  collate_ms=0)
     loader = torch_job.make_loader(options)
+    if job.get("store"):
+        kind, load = type(loader.dataset), type(loader.dataset).__getitem__
+        kind.__getitem__ = lambda self, i: (time.sleep(job["store"] / 1e3), load(self, i))[1]
     if not batches:
         return loader
     files = len(os.listdir(folder))
