@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-static const double ERROR_RATE = 0.05, DRIFT_ERROR_RATE = 0.01;
+static const double LEVEL = 0.95, DRIFT_ERROR_RATE = 0.01;
 static const double WORTH = 0.03;     /* a gain below it is none */
 static const double DRIFT = 0.05;     /* ln, between the halves of a block */
 static const double CHANGE = 0.1;     /* ln, of the gain from one half of the rounds to the other */
@@ -179,9 +179,9 @@ static struct loop_gain loop_gain_of(
 {
 	double ratios[LOOP_ROUNDS_MAX];
 	const size_t count = loop_ratios(work, over, under, ratios);
-	const struct paired_estimate d = paired_estimate_of(ratios, count, NULL, ERROR_RATE);
-	return (struct loop_gain){.value = expm1(d.value),
-		.interval = {expm1(d.interval.low), expm1(d.interval.high)},
+	const struct interval d = statistics_bootstrap_median(ratios, count, LEVEL, 1);
+	return (struct loop_gain){.value = expm1(statistics_median(ratios, count)),
+		.interval = {expm1(d.low), expm1(d.high)},
 		.rounds = count};
 }
 
@@ -243,9 +243,9 @@ static bool loop_changes(const struct loop_work *work, double gains[2])
 	const size_t half = count / 2;
 	if (count < CHANGE_ROUNDS_LEAST)
 		return false;
-	const struct paired_estimate a = paired_estimate_of(d, half, NULL, ERROR_RATE);
+	const struct paired_estimate a = paired_estimate_of(d, half, NULL, 1 - LEVEL);
 	const struct paired_estimate b =
-		paired_estimate_of(d + half, count - half, NULL, ERROR_RATE);
+		paired_estimate_of(d + half, count - half, NULL, 1 - LEVEL);
 	gains[0] = expm1(a.value);
 	gains[1] = expm1(b.value);
 	return fabs(a.value - b.value) > CHANGE &&
@@ -270,10 +270,10 @@ static void loop_judge(const struct loop_work *work, struct loop_headroom *out)
 	double gains[2];
 	double drift;
 	const enum loop_side drifts = loop_drifts(work, &drift);
-	if (gain->rounds < PAIRED_PAIRS_LEAST) {
+	if (gain->rounds < LOOP_ROUNDS_LEAST) {
 		LOOP_SAY(
 			"The log has %zu complete round%s, and the interval takes %d at least: let the job go on.",
-			gain->rounds, gain->rounds == 1 ? "" : "s", PAIRED_PAIRS_LEAST);
+			gain->rounds, gain->rounds == 1 ? "" : "s", LOOP_ROUNDS_LEAST);
 	} else if (drifts != LOOP_NOT_COUNTED) {
 		LOOP_SAY(
 			"The loop is not steady: blocks of side '%s' become %.0f %% %s from their first half "

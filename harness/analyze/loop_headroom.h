@@ -2,9 +2,10 @@
  * with batches from memory (pipelines/adaptors/headroom.py).  A pure function of the log.
  *
  * Blocks of steps alternate, in rounds of one block of each side.  The sides of a round are compared with each other, because
- * what changes over minutes falls on all of them: d = ln(rate / rate).  The intervals hold at every number of rounds
- * (paired_test.h), so that one may look at the log while the job goes on.  A loop of which the sides change within their
- * blocks, or of which the gain changes from round to round, has no headroom that could be told: that is said, and no figure is. */
+ * what changes over minutes falls on all of them: d = ln(rate / rate), of which the median counts, and its bootstrap interval:
+ * a disturbed block hardly moves it.  Fewer than LOOP_ROUNDS_LEAST rounds have no interval that is worth its name.  A loop of
+ * which the sides change within their blocks, or of which the gain changes from round to round, has no headroom that could
+ * be told; nor has one whose interval shows neither a gain nor that there is none worth anything. */
 #ifndef MLBENCH_ANALYZE_LOOP_HEADROOM_H
 #define MLBENCH_ANALYZE_LOOP_HEADROOM_H
 
@@ -27,7 +28,7 @@ struct loop_step {
 	double wait_s;  /* for its batch; NAN: not known */
 };
 
-enum { LOOP_ROUNDS_MAX = PAIRED_PAIRS_MOST, LOOP_WHY_BYTES = 320 };
+enum { LOOP_ROUNDS_MAX = PAIRED_PAIRS_MOST, LOOP_ROUNDS_LEAST = 5, LOOP_WHY_BYTES = 320 };
 
 struct loop_rate {
 	size_t blocks, steps;

@@ -401,7 +401,7 @@ const struct command command_efficiency = {
 		"own training loop, it hands the loop batches from memory in turns with those of the "
 		"loader. It says what a perfect loader would gain, with a 95 % CI, and which part of "
 		"that comes from cores that the loader's workers set free. It may be asked while the "
-		"job goes on: the interval holds at every look.\n\n"
+		"job goes on, from five rounds on.\n\n"
 		"Exit status: 0 measured, 2 the loader, CONFIG or LOG is wrong, 3 this pipeline could "
 		"not be measured or LOG does not show the gain, 130 interrupted.",
 	.example = "mlbench efficiency case.ini --data /data/train -- python3 my_loader.py",

@@ -10,14 +10,14 @@
 
 /* --- the document ------------------------------------------------------------------------------- */
 
-/* An interval is infinite where nothing is known of a side: no number. */
+/* Of few rounds there is a value alone. */
 static json_t *loop_gain_json(const struct loop_gain *gain)
 {
+	const bool told = gain->rounds >= LOOP_ROUNDS_LEAST;
 	return json_pack("{s:o, s:o, s:o, s:i}", "value", fields_number(gain->value), "low",
-		isfinite(gain->interval.high) ? fields_number(gain->interval.low) : json_null(),
-		"high",
-		isfinite(gain->interval.high) ? fields_number(gain->interval.high) : json_null(),
-		"rounds", (int)gain->rounds);
+		told ? fields_number(gain->interval.low) : json_null(), "high",
+		told ? fields_number(gain->interval.high) : json_null(), "rounds",
+		(int)gain->rounds);
 }
 
 static json_t *loop_sides_json(const struct loop_headroom *found)
