@@ -158,15 +158,15 @@ class headroom:
         return fresh(self.cache[i])
 
     def switch(self):
-        """To the next block.  A loader that kept the loop waiting had an empty queue, which its workers have filled during the
-        pause: it gets it empty again.  One that kept up had a full one."""
-        paused, self.side = self.side == "cached", self.blocks.pop(0) if self.blocks else "done"
+        """To the next block.  A loader that kept the loop waiting had an empty queue, which its workers have filled meanwhile: it
+        gets it empty again.  One that kept up had a full one."""
+        before, self.side = self.side, self.blocks.pop(0) if self.blocks else "done"
         if self.taker:
             self.taker.end()
             self.taker = None
         if self.side == "busy":
             self.taker = Taker(self)
-        elif self.side == "loader" and paused and self.waited > 0.02 * self.spent:
+        elif self.side == "loader" and before in ("cached", "busy") and self.waited > 0.02 * self.spent:
             for _ in range(self.prefetch):
                 self.take()
         if self.side == "loader":
