@@ -359,9 +359,10 @@ static void merge_service(const struct run *r, const struct span *span, enum sta
 		service_log_merge(&stage->meters[i].service, 0, UINT64_MAX, &out->service);
 }
 
+/* NAN: the count went backwards, as that of a thread whose account could not be read at the end. */
 static double seconds_between(uint64_t from_ns, uint64_t to_ns)
 {
-	return (double)(to_ns - from_ns) / (double)NS_PER_S;
+	return to_ns >= from_ns ? (double)(to_ns - from_ns) / (double)NS_PER_S : (double)NAN;
 }
 
 /* Where the threads' time went, as the kernel and the locks say. */

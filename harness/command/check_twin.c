@@ -66,10 +66,26 @@ static double check_period_s(const struct case_file *file)
 	return batch / file->observed.known[FINDING_THROUGHPUT].value;
 }
 
+/* So many that the mean of their steps, which vary as the job's did, is known well enough. */
+static double check_batches(const struct case_file *file)
+{
+	static const double known = 0.05; /* standard error of the mean */
+	const struct findings *observed = &file->observed;
+	const double n = (double)observed->step_count;
+	double sum = 0;
+	double squares = 0;
+	for (size_t i = 0; i < observed->step_count; i++) {
+		sum += observed->step_ns[i];
+		squares += observed->step_ns[i] * observed->step_ns[i];
+	}
+	const double variation = n > 1 && sum > 0 ? fmax(0, squares * n / (sum * sum) - 1) : 0;
+	return fmax(CHECK_BATCHES, variation / (known * known * CHECK_REPEATS));
+}
+
 /* How long a repetition measures: some batches, and several stalls and epochs where those are known. */
 static double check_duration_s(const struct case_file *file)
 {
-	const double batches = CHECK_BATCHES * check_period_s(file);
+	const double batches = check_batches(file) * check_period_s(file);
 	const struct finding *epoch = &file->observed.known[FINDING_EPOCH_TIME];
 	const struct finding *stall = &file->observed.known[FINDING_STALL_TIME];
 	const double usual = fmin(fmax(batches, CHECK_SHORTEST_S), CHECK_LONGEST_S);

@@ -614,20 +614,29 @@ static void twin_overhead_sample(struct twin *twin)
 			"the job's");
 }
 
-/* Workers that take turns under one lock: nothing but it lets samples through, so it is held for as long as one takes to
- * come; that is a share of what a worker computes for it. */
+/* Workers that take turns under one lock: nothing but it lets samples through, so it is held for as long as one takes to come.  That
+ * is a share of what a worker computes for it beyond decoding, or, if it is more than that, of all. */
 static bool twin_lock(struct twin *twin)
 {
+	static const char why[] =
+		"one lock of all workers, held as long as a sample takes to come through";
 	const double rate = twin_known(twin->file, FINDING_THROUGHPUT);
 	const double overhead = config_real(&twin->file->twin, KEY_OVERHEAD_SAMPLE);
-	if (strcmp(twin->file->observed.resource, "lock") != 0 || !(rate > 0) || !(overhead > 0) ||
+	const double held = TWIN_NS / rate;
+	if (strcmp(twin->file->observed.resource, "lock") != 0 || !(rate > 0) ||
 		config_integer(&twin->file->twin, KEY_DECODE_WORKERS) < 2 ||
-		twin_is_set(twin, "inject.decode_wait") || twin_is_set(twin, "overhead.lock"))
+		twin_is_set(twin, "inject.decode_wait") || twin_is_set(twin, "overhead.lock") ||
+		twin_is_set(twin, "inject.lock_share"))
 		return false;
-	twin_set(twin, "overhead.lock", "%.3f", fmin(1, TWIN_NS / rate / overhead));
-	twin_assume(twin, "overhead.lock",
-		"one lock of all workers, held as long as a sample takes to come through");
-	return true;
+	const double cpu = twin_loader_cpu(twin->file, NULL);
+	if (held <= overhead) {
+		twin_set(twin, "overhead.lock", "%.3f", held / overhead);
+		twin_assume(twin, "overhead.lock", why);
+	} else if (cpu > 0) {
+		twin_set(twin, "inject.lock_share", "%.3f", fmin(1, held / cpu));
+		twin_assume(twin, "inject.lock_share", why);
+	}
+	return held <= overhead || cpu > 0;
 }
 
 static void twin_overheads(struct twin *twin)

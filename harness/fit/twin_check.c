@@ -16,7 +16,7 @@
 static const double TWIN_NS_PER_S = 1e9;
 static const double TWIN_NEAR = 0.03; /* of the job's time between batches: nothing to correct */
 static const double TWIN_WAIT_NEAR = 0.1; /* of the time, that the trainer waits: alike */
-static const double TWIN_WAIT_FAR = 0.3;  /* that two jobs differ by which are limited otherwise */
+static const double TWIN_WAIT_FAR = 0.4;  /* that two jobs differ by which are limited otherwise */
 static const double TWIN_CPU_NEAR = 0.25; /* of the loader's CPU time */
 static const double TWIN_MISSING =
 	0.25; /* of a loader's time for a sample that is made up at most */
@@ -123,6 +123,24 @@ static double twin_loader_lacks(const struct twin_facts *job, const struct twin_
 	return job->workers * (1 / job->rate - 1 / run->rate) * TWIN_NS_PER_S;
 }
 
+/* Workers that take turns: how long each holds the lock is a guess, ns more of it. */
+static int twin_correct_lock(struct case_file *file, double ns, bool *changed, struct error *err)
+{
+	const double sample = config_real(&file->twin, KEY_OVERHEAD_SAMPLE);
+	const double share = config_real(&file->twin, KEY_OVERHEAD_LOCK);
+	const double now = fmin(1, fmax(0.01, share + ns / sample));
+	char text[UNITS_BYTES];
+	if (!(fabs(now - share) > 0.005))
+		return 0;
+	(void)snprintf(text, sizeof text, "%.3f", now);
+	const int code = case_set(file, "overhead.lock", text, err);
+	*changed = true;
+	return code ? code
+		    : case_assume(file, "overhead.lock",
+			      "one lock of all workers, held for as long as a run of the twin needs to load as fast as the job",
+			      err);
+}
+
 static int twin_correct_loader(struct case_file *file, const struct twin_facts *job,
 	const struct twin_run *run, struct twin_corrections *to, struct error *err)
 {
@@ -136,14 +154,15 @@ static int twin_correct_loader(struct case_file *file, const struct twin_facts *
 	const double lacks = twin_loader_lacks(job, run);
 	const double slot = job->workers / job->rate * TWIN_NS_PER_S;
 	const bool known = cpu->how >= FINDING_DERIVED;
+	if (isnan(lacks) || fabs(lacks) <= TWIN_NEAR * slot)
+		return 0;
 	/* Where the loader starts anew with each epoch, how long that takes is what is known least. */
-	if (config_integer(&file->twin, KEY_DECODE_PERSISTENT) == 0 && !fixed[KEY_DECODE_STARTUP] &&
-		isfinite(lacks))
+	if (config_integer(&file->twin, KEY_DECODE_PERSISTENT) == 0 && !fixed[KEY_DECODE_STARTUP])
 		return twin_add_time(file, KEY_DECODE_STARTUP,
 			lacks / job->workers * config_real(&file->twin, KEY_DATASET_SAMPLES),
 			guessed, changed, err);
-	if (isnan(lacks) || fabs(lacks) <= TWIN_NEAR * slot)
-		return 0;
+	if (config_real(&file->twin, KEY_OVERHEAD_LOCK) > 0 && !fixed[KEY_OVERHEAD_LOCK])
+		return twin_correct_lock(file, lacks / job->workers, changed, err);
 	/* More than that is something of the job that the twin does not have. */
 	if (known && fabs(lacks) > TWIN_MISSING * slot)
 		return 0;

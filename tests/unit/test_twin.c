@@ -629,6 +629,18 @@ static void workers_that_take_turns_have_a_lock(void **state)
 	assert_true(fabs(config_real(&file.twin, KEY_OVERHEAD_LOCK) - 10.0 / 12) < 0.001);
 	assert_non_null(case_why_assumed(&file, KEY_OVERHEAD_LOCK));
 	assert_string_equal(value_of(&file, "inject.decode_wait"), "");
+	assert_string_equal(value_of(&file, "inject.lock_share"), "");
+	case_release(&file);
+	/* Held for longer than that: of decoding, too. */
+	case_open(&file);
+	know(&file, FINDING_WORKERS, 2);
+	know(&file, FINDING_THROUGHPUT, 100);
+	know(&file, FINDING_CPU_SAMPLE, 14e6);
+	(void)snprintf(file.observed.resource, sizeof file.observed.resource, "lock");
+	derive(&file, 10e6);
+	assert_string_equal(value_of(&file, "overhead.sample"), "4ms");
+	assert_string_equal(value_of(&file, "overhead.lock"), "");
+	assert_string_equal(value_of(&file, "inject.lock_share"), "0.714"); /* 10 of 14 ms */
 	case_release(&file);
 }
 

@@ -199,6 +199,32 @@ static void a_guess_is_corrected_without_bounds(void **state)
 	assert_non_null(case_why_assumed(&file, KEY_OVERHEAD_SAMPLE));
 }
 
+/* Of workers that take turns the lock's hold is what was guessed: 5 ms less of it. */
+static void a_lock_is_held_as_long_as_the_job_s(void **state)
+{
+	(void)state;
+	set("overhead.sample", "16ms");
+	set("overhead.lock", "0.9");
+	run.rate = 1 / 0.015;
+	run.wait = 1 - 0.4 * run.rate / 100;
+	correct(true);
+	assert_float_equal(config_real(&file.twin, KEY_OVERHEAD_LOCK), 0.9 - 5.0 / 16, 1e-3);
+	assert_float_equal(ms_of(KEY_OVERHEAD_SAMPLE), 16, 1e-3);
+}
+
+/* Where the loader starts anew with each epoch, that takes the difference: 2 ms for each of 50 samples. */
+static void a_start_takes_what_is_missing(void **state)
+{
+	(void)state;
+	set("decode.persistent", "off");
+	set("decode.startup", "100ms");
+	set("dataset.samples", "50");
+	run.rate = 125;
+	run.wait = 1 - 0.4 * 1.25;
+	correct(true);
+	assert_float_equal(ms_of(KEY_DECODE_STARTUP), 200, 1e-3);
+}
+
 static void what_cannot_be_compared_says_why(void **state)
 {
 	(void)state;
@@ -224,6 +250,8 @@ int main(void)
 		OF_JOB(recorded_steps_are_shifted),
 		OF_JOB(a_loader_has_the_job_s_time),
 		OF_JOB(a_guess_is_corrected_without_bounds),
+		OF_JOB(a_lock_is_held_as_long_as_the_job_s),
+		OF_JOB(a_start_takes_what_is_missing),
 		OF_JOB(what_cannot_be_compared_says_why),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
