@@ -4,7 +4,7 @@
   arrow     8,000 texts as a table of Hugging Face datasets
   litdata   photos as litdata's chunks
   tfrecord  photos as TensorFlow's records, 4 files of 120
-  parquet   2,048 rows of 16 KiB of floats, in row groups of 64
+  parquet   2,048 rows of 16 KiB of floats, in row groups of 256
 """
 import os
 import subprocess
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import data as plain  # noqa: E402
 
-TEXTS, TEXT_WORDS, ROWS, GROUP, FLOATS = 8000, 200, 2048, 64, 4096
+TEXTS, TEXT_WORDS, ROWS, GROUP, FLOATS = 8000, 200, 2048, 256, 4096
 
 
 def photos_of(folder):
