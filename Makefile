@@ -174,7 +174,7 @@ $(B)/harness/report/html/assets.o: harness/report/html/page.css harness/report/h
 # Tests of what threads share, which every check runs under ThreadSanitizer.  There they are linked with the layers where threads
 # work, and with what a test names above them (THREAD_ABOVE; the linker names what is missing): the others need not be
 # compiled once more.
-THREAD_TESTS := checkpoints evaluations sample store container tokens read_depths timeline timeline_pipeline live live_feed listen flame nvml planted sample_cache sampler ready slots exchange reading_workers group pipeline_devices state_clock timed_lock trace_log histogram pipeline limiter source uring dataset scan probe ranks gradients
+THREAD_TESTS := helpers checkpoints evaluations sample store container tokens read_depths timeline timeline_pipeline live live_feed listen flame nvml planted sample_cache sampler ready slots exchange reading_workers group pipeline_devices state_clock timed_lock trace_log histogram pipeline limiter source uring dataset scan probe ranks gradients
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(THREAD_DEVICE_TESTS:%=$(B)/double/test_%))

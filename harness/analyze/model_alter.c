@@ -686,6 +686,9 @@ static bool is_beside_the_point(enum key_id key)
 
 int model_refuse_unmeasured(enum key_id key, struct error *err)
 {
+	if (key == KEY_DECODE_THREADS)
+		return error_set(err, -ENOTSUP,
+			"decode.threads: what another number of threads in each worker costs was not measured: sweep.decode.threads = 1,N measures it");
 	if (strcmp(config_keys[key].section, "evaluate") != 0)
 		return 0;
 	return error_set(err, -ENOTSUP,

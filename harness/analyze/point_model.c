@@ -491,7 +491,7 @@ bool model_keeps_decode_cost(enum key_id key)
 		"decode", "batch", "prefetch", "step", "sync", "upload", "checkpoint", "evaluate"};
 	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
 		if (strcmp(config_keys[key].section, sections[i]) == 0)
-			return true;
+			return key != KEY_DECODE_THREADS;
 	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS || key == KEY_READ_BY;
 }
 

@@ -186,6 +186,9 @@ static int check_gpu_samples(const struct config *config, struct error *err)
 		return error_set(err, -EINVAL,
 			"'augment.device' = gpu does not go with 'step.backend' = %s, which makes no samples: it needs cuda",
 			backend == STEP_BACKEND_EMULATED ? "emulated" : "openblas");
+	if (config_integer(config, KEY_DECODE_THREADS) > 1)
+		return error_set(err, -EINVAL,
+			"'decode.threads' > 1 does not go with 'augment.device' = gpu, which leaves the workers nothing to share");
 	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
 		return error_set(err, -EINVAL,
 			"'augment.device' = gpu does not go with 'codec.name' = null, which decodes no pictures for it");

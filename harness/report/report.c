@@ -106,6 +106,8 @@ static double decode_alone(const struct record *record, long long workers)
 	for (size_t axis = 0; axis < record->config.axis_count; axis++) {
 		const char *section = config_keys[record->config.axes[axis].key].section;
 		bool known = false;
+		if (record->config.axes[axis].key == KEY_DECODE_THREADS)
+			return 0;
 		for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
 			known = known || strcmp(section, harmless[i]) == 0;
 		if (!known)

@@ -1,5 +1,6 @@
 /* Whole samples: a function of the bytes and the seed, right against the plain definition, zeroed
  * when the picture is bad, and cropped as the configuration says. */
+#include "harness/base/array.h"
 #include "tests/sample_reference.h"
 #include "tests/unit/jpeg_fixture.h"
 #include "tests/unit/png_fixture.h"
@@ -378,6 +379,49 @@ static const struct augment_options usual = {.crop = AUGMENT_CROP_RANDOM,
 	.ratio_max = 4. / 3,
 	.flip = 0.5};
 
+/* Threads that share the rows of a picture make the same sample, to the bit, and zero a bad one as well. */
+static void threads_share_a_picture(void **state)
+{
+	(void)state;
+	static const char *const settings[][5] = {
+		{"augment.size=48"},
+		{"augment.size=224", "augment.layout=hwc"},
+		{"augment.size=224", "augment.type=uint8", "augment.antialias=off"},
+		{"augment.size=256"}, /* rows that are streamed */
+		{"codec.jpeg_scaled=on", "codec.crop=off"},
+	};
+	struct test_file files[] = {make_jpeg(), make_png(), make_ppm(48, 48), make_ppm(1, 40)};
+	for (size_t s = 0; s < COUNT(settings); s++) {
+		const char *keys[KEYS_MAX];
+		memcpy(keys, settings[s], sizeof settings[s]);
+		keys[COUNT(settings[s])] = NULL;
+		struct bench alone = open_bench(keys);
+		size_t used = 0;
+		while (keys[used])
+			used++;
+		keys[used] = "decode.threads=5";
+		keys[used + 1] = NULL;
+		struct bench shared = open_bench(keys);
+		for (uint64_t seed = 0; seed < 24; seed++) {
+			run(&alone, &files[seed % COUNT(files)], seed);
+			run(&shared, &files[seed % COUNT(files)], seed);
+			assert_memory_equal(alone.sample, shared.sample, alone.bytes);
+		}
+		struct error err;
+		struct test_file cut = files[0];
+		cut.size = files[0].size / 2;
+		assert_int_equal(transform_sample(shared.transform, cut.bytes, cut.size, 1,
+					 shared.sample, NULL, &err),
+			transform_sample(
+				alone.transform, cut.bytes, cut.size, 1, alone.sample, NULL, &err));
+		assert_memory_equal(alone.sample, shared.sample, alone.bytes);
+		close_bench(&alone);
+		close_bench(&shared);
+	}
+	for (size_t i = 0; i < COUNT(files); i++)
+		free(files[i].bytes);
+}
+
 static void crops_are_as_torchvision_draws(void **state)
 {
 	(void)state;
@@ -455,6 +499,7 @@ int main(void)
 		cmocka_unit_test(decoded_time_is_within),
 		cmocka_unit_test(small_raw_is_copied),
 		cmocka_unit_test(larger_pictures_fit),
+		cmocka_unit_test(threads_share_a_picture),
 		cmocka_unit_test(crops_are_as_torchvision_draws),
 		cmocka_unit_test(odd_shapes_fall_back),
 		cmocka_unit_test(fixed_crops),

@@ -460,6 +460,16 @@ static void handovers_are_added(void **state)
 	done(a);
 }
 
+/* What threads in each worker cost is measured, and not predicted. */
+static void threads_of_a_worker_are_refused(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("decode.threads=8"));
+	assert_int_equal(a->code, -ENOTSUP);
+	assert_non_null(strstr(a->err.text, "sweep.decode.threads = 1,N"));
+	done(a);
+}
+
 /* A mask takes cores of the replay, and gives them back with the key. */
 static void a_mask_takes_cores(void **state)
 {
@@ -554,6 +564,7 @@ int main(void)
 		cmocka_unit_test(overheads_are_added),
 		cmocka_unit_test(handovers_are_added),
 		cmocka_unit_test(a_mask_takes_cores),
+		cmocka_unit_test(threads_of_a_worker_are_refused),
 		cmocka_unit_test(other_ranks_follow),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(extrapolation_is_noted),

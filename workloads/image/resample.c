@@ -2,6 +2,8 @@
  * in plain C, which the vector code must reproduce; and the row pipeline over both. */
 #include "workloads/image/resample.h"
 
+#include "harness/base/helpers.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -276,7 +278,7 @@ struct resampler {
 	struct normalisation normalisation;
 	struct filter across, down;
 	struct scratch rows; /* region's rows, resized across: (height, stride) */
-	struct scratch row;  /* one row, resized */
+	struct scratch row;  /* one row, resized; of each thread: (threads, stride) */
 	size_t stride;       /* of rows */
 	struct resample_task task;
 	bool streams;      /* the sample is written past the caches */
@@ -290,9 +292,14 @@ static size_t resampler_row_bytes(uint32_t size)
 	return (size_t)size * RGB_CHANNELS + KERNEL_SLACK_BYTES;
 }
 
-uint64_t resampler_bytes(uint32_t size, uint32_t max_width, uint32_t max_height)
+static unsigned resampler_threads(const struct resample_options *options)
 {
-	return resampler_row_bytes(size) * ((uint64_t)max_height + 2) +
+	return options->threads > 0 ? options->threads : 1;
+}
+
+uint64_t resampler_bytes(uint32_t size, uint32_t max_width, uint32_t max_height, unsigned threads)
+{
+	return resampler_row_bytes(size) * ((uint64_t)max_height + 1 + threads) +
 	       filter_bytes(max_width, size) + filter_bytes(max_height, size) +
 	       sizeof(struct resampler);
 }
@@ -336,7 +343,8 @@ int resampler_open(struct resampler **out, const struct resample_options *option
 	resampler_set_normalisation(&resampler->normalisation);
 	int result = resampler_reserve_rows(resampler, max_height, err);
 	if (!result)
-		result = scratch_reserve(&resampler->row, resampler->stride, err);
+		result = scratch_reserve(
+			&resampler->row, resampler->stride * resampler_threads(options), err);
 	if (result) {
 		resampler_close(resampler);
 		*out = NULL;
@@ -412,18 +420,22 @@ int resampler_begin(
 
 /* ---- rows come --------------------------------------------------------------------------------- */
 
-static void resampler_store_row(struct resampler *resampler, const uint8_t *rgb)
+static void resampler_store_row(struct resampler *resampler, uint32_t y, const uint8_t *rgb)
 {
 	const struct sample_row row = {
 		.rgb = rgb,
 		.size = resampler->options.size,
-		.y = resampler->rows_out,
+		.y = y,
 		.streams = resampler->streams,
 		.sample = resampler->task.out,
 	};
 	resampler->store(&row, &resampler->normalisation);
-	resampler->rows_out++;
-	if (resampler->streams && resampler_is_done(resampler))
+}
+
+/* The thread that wrote streamed rows makes them visible: of one that works alone, once for all of them. */
+static void resampler_finish_part(const struct resampler *resampler)
+{
+	if (resampler->streams && resampler->options.helpers)
 		resampler->options.kernels->finish();
 }
 
@@ -437,35 +449,83 @@ static void resampler_copy_row(
 	}
 }
 
-static void resampler_push_identity(struct resampler *resampler, const struct pixel_rows *rows)
+/* Rows that came, and what the thread `who` makes of some of them. */
+struct pushed {
+	struct resampler *resampler;
+	struct pixel_rows rows;
+	uint32_t rows_out; /* of the sample, before */
+	uint8_t *across;   /* where they go, resized across */
+};
+
+static uint8_t *pushed_row(const struct pushed *pushed, unsigned who)
 {
+	return pushed->resampler->row.data + who * pushed->resampler->stride;
+}
+
+static void pushed_identity(void *context, unsigned who, uint32_t first, uint32_t end)
+{
+	const struct pushed *const pushed = context;
+	struct resampler *const resampler = pushed->resampler;
+	const struct pixel_rows *const rows = &pushed->rows;
 	const bool is_plain = rows->pixel_bytes == RGB_CHANNELS && !resampler->task.flip;
-	for (uint32_t y = 0; y < rows->rows; y++) {
+	uint8_t *const row = pushed_row(pushed, who);
+	for (uint32_t y = first; y < end; y++) {
 		const uint8_t *const from = rows->data + y * rows->stride;
 		if (!is_plain)
 			resampler_copy_row(from, rows->pixel_bytes, resampler->task.flip,
-				resampler->options.size, resampler->row.data);
-		resampler_store_row(resampler, is_plain ? from : resampler->row.data);
+				resampler->options.size, row);
+		resampler_store_row(resampler, pushed->rows_out + y, is_plain ? from : row);
 	}
+	resampler_finish_part(resampler);
 }
 
-/* Writes the sample's rows whose inputs are all there. */
-static void resampler_drain(struct resampler *resampler)
+static void pushed_across(void *context, unsigned who, uint32_t first, uint32_t end)
+{
+	(void)who;
+	const struct pushed *const pushed = context;
+	const struct resampler *const resampler = pushed->resampler;
+	struct pixel_rows rows = pushed->rows;
+	rows.data += first * rows.stride;
+	rows.rows = end - first;
+	resampler->options.kernels->horizontal(&resampler->across, &rows,
+		pushed->across + first * resampler->stride, resampler->stride);
+}
+
+static void pushed_down(void *context, unsigned who, uint32_t first, uint32_t end)
+{
+	const struct pushed *const pushed = context;
+	struct resampler *const resampler = pushed->resampler;
+	const struct filter *const down = &resampler->down;
+	const size_t bytes = (size_t)resampler->options.size * RGB_CHANNELS;
+	uint8_t *const row = pushed_row(pushed, who);
+	for (uint32_t y = pushed->rows_out + first; y < pushed->rows_out + end; y++) {
+		resampler->options.kernels->vertical(down->weights + (size_t)y * down->taps,
+			down->taps, resampler->rows.data + down->first[y] * resampler->stride,
+			resampler->stride, row, bytes);
+		resampler_store_row(resampler, y, row);
+	}
+	resampler_finish_part(resampler);
+}
+
+/* Rows of the sample whose inputs are all there. */
+static uint32_t resampler_count_ready(const struct resampler *resampler)
 {
 	const struct filter *const down = &resampler->down;
 	const uint32_t height = resampler->task.region.height;
-	const size_t bytes = (size_t)resampler->options.size * RGB_CHANNELS;
-	while (resampler->rows_out < down->size) {
-		const uint32_t first = down->first[resampler->rows_out];
-		const uint32_t end = first + down->taps < height ? first + down->taps : height;
-		if (end > resampler->rows_in)
-			return;
-		resampler->options.kernels->vertical(
-			down->weights + (size_t)resampler->rows_out * down->taps, down->taps,
-			resampler->rows.data + first * resampler->stride, resampler->stride,
-			resampler->row.data, bytes);
-		resampler_store_row(resampler, resampler->row.data);
+	uint32_t y = resampler->rows_out;
+	for (; y < down->size; y++) {
+		const uint32_t end = down->first[y] + down->taps;
+		if ((end < height ? end : height) > resampler->rows_in)
+			break;
 	}
+	return y - resampler->rows_out;
+}
+
+static void resampler_share(
+	struct resampler *resampler, helpers_part *part, struct pushed *pushed, uint32_t rows)
+{
+	pushed->rows_out = resampler->rows_out;
+	helpers_do(resampler->options.helpers, part, pushed, rows);
 }
 
 void resampler_push(struct resampler *resampler, const struct strip *strip)
@@ -484,14 +544,21 @@ void resampler_push(struct resampler *resampler, const struct strip *strip)
 		.pixel_bytes = strip->pixel_bytes,
 	};
 	resampler->rows_in += rows.rows;
+	struct pushed pushed = {.resampler = resampler,
+		.rows = rows,
+		.across = resampler->rows.data +
+			  (resampler->rows_in - rows.rows) * resampler->stride};
+	uint32_t made = rows.rows;
 	if (resampler->is_identity) {
-		resampler_push_identity(resampler, &rows);
-		return;
+		resampler_share(resampler, pushed_identity, &pushed, made);
+	} else {
+		resampler_share(resampler, pushed_across, &pushed, made);
+		made = resampler_count_ready(resampler);
+		resampler_share(resampler, pushed_down, &pushed, made);
 	}
-	uint8_t *const to =
-		resampler->rows.data + (resampler->rows_in - rows.rows) * resampler->stride;
-	resampler->options.kernels->horizontal(&resampler->across, &rows, to, resampler->stride);
-	resampler_drain(resampler);
+	resampler->rows_out += made;
+	if (resampler->streams && resampler_is_done(resampler))
+		resampler->options.kernels->finish();
 }
 
 void resampler_abandon(struct resampler *resampler)

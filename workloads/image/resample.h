@@ -12,6 +12,7 @@
 
 struct resampler;
 struct resample_kernels;
+struct helpers;
 
 struct resample_options {
 	uint32_t size; /* edge of the sample */
@@ -19,6 +20,8 @@ struct resample_options {
 	bool is_float;                          /* else bytes */
 	bool is_planar;                         /* CHW, else HWC */
 	const struct resample_kernels *kernels; /* NULL: the best here */
+	struct helpers *helpers; /* share the rows of each push; NULL: there are none */
+	unsigned threads;        /* of helpers, the caller's included; 0 without them */
 };
 
 /* What becomes the sample: a box within the pixels of `region`, with fractions where the picture
@@ -33,7 +36,7 @@ struct resample_task {
 int resampler_open(struct resampler **out, const struct resample_options *options,
 	uint32_t max_width, uint32_t max_height, struct error *err);
 void resampler_close(struct resampler *resampler); /* NULL is fine */
-uint64_t resampler_bytes(uint32_t size, uint32_t max_width, uint32_t max_height);
+uint64_t resampler_bytes(uint32_t size, uint32_t max_width, uint32_t max_height, unsigned threads);
 
 int resampler_begin(
 	struct resampler *resampler, const struct resample_task *task, struct error *err);

@@ -2,6 +2,7 @@
 #include "workloads/image/transform.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/helpers.h"
 #include "harness/base/rng.h"
 #include "harness/measure/timeline.h"
 #include "workloads/image/codec.h"
@@ -143,7 +144,15 @@ struct transform {
 	struct decoder *decoders[IMAGE_FORMATS]; /* NULL: no picture of that format came yet */
 	const atomic_bool *stop;
 	struct resampler *resampler;
+	struct helpers *
+		helpers; /* decode.threads > 1: share the rows of a picture that is decoded whole; else NULL */
+	struct scratch pixels; /* which is here then */
 };
+
+static unsigned transform_threads(const struct config *config)
+{
+	return (unsigned)config_integer(config, KEY_DECODE_THREADS);
+}
 
 static bool transform_is_float(const struct config *config)
 {
@@ -161,9 +170,12 @@ uint64_t transform_bytes(const struct config *config, const struct image_extents
 	if (config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL)
 		return sizeof(struct transform);
 	const struct image_extent all = image_extents_all(extents);
+	const unsigned threads = transform_threads(config);
 	uint64_t bytes = sizeof(struct transform) +
 			 resampler_bytes((uint32_t)config_integer(config, KEY_AUGMENT_SIZE),
-				 all.width, all.height);
+				 all.width, all.height, threads);
+	if (threads > 1)
+		bytes += all.pixels * CHANNELS;
 	for (int format = 0; format < IMAGE_FORMATS; format++) {
 		const struct codec_ops *const codec =
 			codec_choose((enum image_format)format, config);
@@ -199,13 +211,22 @@ static int transform_open_parts(struct transform *transform, const struct config
 {
 	const struct image_extent all = image_extents_all(extents);
 	const bool decoded_only = transform->is_decoded_only;
-	const struct resample_options resample = {
+	struct resample_options resample = {
 		.size = transform->augment.size,
 		.antialias = config_on(config, KEY_AUGMENT_ANTIALIAS),
 		.is_float = transform_is_float(config) && !decoded_only,
 		.is_planar = config_integer(config, KEY_AUGMENT_LAYOUT) == AUGMENT_LAYOUT_CHW &&
 			     !decoded_only,
 	};
+	if (transform_threads(config) > 1) {
+		resample.threads = transform_threads(config);
+		int code = helpers_open(&transform->helpers, resample.threads, err);
+		if (!code)
+			code = scratch_reserve(&transform->pixels, all.pixels * CHANNELS, err);
+		if (code)
+			return code;
+		resample.helpers = transform->helpers;
+	}
 	transform->resize_kind = resample.is_float ? TIMELINE_RESIZE_NORMALISE : TIMELINE_RESIZE;
 	for (int format = 0; format < IMAGE_FORMATS; format++)
 		transform->codecs[format] = codec_choose((enum image_format)format, config);
@@ -249,6 +270,8 @@ void transform_close(struct transform *transform)
 	for (int format = 0; format < IMAGE_FORMATS; format++)
 		decoder_close(transform->decoders[format]);
 	resampler_close(transform->resampler);
+	helpers_close(transform->helpers);
+	scratch_release(&transform->pixels);
 	free(transform);
 }
 
@@ -386,11 +409,93 @@ static int transform_begin(struct transform *transform, const void *bytes, size_
 	return 0;
 }
 
+/* A row of RGB and a byte to ignore, as RGB. */
+static void strip_pack_row(uint8_t *to, const uint8_t *from, size_t width)
+{
+	for (size_t i = 0; i + 1 < width; i++)
+		memcpy(to + CHANNELS * i, from + 4 * i, 4); /* the next one covers the fourth */
+	memcpy(to + CHANNELS * (width - 1), from + 4 * (width - 1), CHANNELS);
+}
+
+/* The part of a strip that is in the region. */
+static void strip_copy(const struct strip *strip, const struct region *region, uint8_t *pixels)
+{
+	const size_t row_bytes = (size_t)region->width * CHANNELS;
+	for (uint32_t i = 0; i < strip->rows; i++) {
+		const uint32_t y = strip->y + i;
+		if (y < region->y || y - region->y >= region->height)
+			continue;
+		const uint8_t *const from = strip->pixels + i * strip->stride +
+					    (size_t)(region->x - strip->x) * strip->pixel_bytes;
+		uint8_t *const to = pixels + (y - region->y) * row_bytes;
+		if (strip->pixel_bytes == CHANNELS)
+			memcpy(to, from, row_bytes);
+		else
+			strip_pack_row(to, from, region->width);
+	}
+}
+
+static int transform_decode_region(const struct transform *transform, const struct chosen *chosen,
+	void *pixels, struct error *err)
+{
+	const struct region *const region = &chosen->task.region;
+	uint64_t rows = 0;
+	struct strip strip;
+	int more = transform_select(transform, chosen, err);
+	if (more)
+		return more;
+	struct turns turns = {.timed = timeline_is_on()};
+	turns.began_ns = turns.timed ? clock_now_ns() : 0;
+	turns.at_ns = turns.began_ns;
+	while ((more = decoder_next(chosen->decoder, &strip, err)) > 0) {
+		turns_add(&turns, &turns.rows_ns);
+		strip_copy(&strip, region, pixels);
+		turns_add(&turns, &turns.resize_ns);
+		turns.count++;
+		rows = (uint64_t)strip.y + strip.rows;
+	}
+	if (turns.timed)
+		turns_show(TIMELINE_COPY_REGION, chosen->codec, &turns);
+	if (!more && rows < (uint64_t)region->y + region->height)
+		return error_set(
+			err, -EINVAL, "the %s decoder gave too few rows", chosen->codec->name);
+	return more;
+}
+
+/* The whole region first, whose rows the helpers then share. */
+static int transform_run_shared(struct transform *transform, const struct chosen *chosen,
+	uint64_t *resize_ns, struct error *err)
+{
+	const struct region *const region = &chosen->task.region;
+	const size_t row_bytes = (size_t)region->width * CHANNELS;
+	int result = scratch_reserve(&transform->pixels, row_bytes * region->height, err);
+	if (!result)
+		result = transform_decode_region(transform, chosen, transform->pixels.data, err);
+	if (result)
+		return result;
+	const struct strip strip = {.pixels = transform->pixels.data,
+		.stride = row_bytes,
+		.x = region->x,
+		.width = region->width,
+		.y = region->y,
+		.rows = region->height,
+		.pixel_bytes = CHANNELS};
+	const uint64_t shown_ns = timeline_mark();
+	const uint64_t began_ns = resize_ns ? clock_now_ns() : 0;
+	resampler_push(transform->resampler, &strip);
+	(void)timeline_end(transform->resize_kind, shown_ns, 0);
+	if (resize_ns)
+		*resize_ns = clock_now_ns() - began_ns;
+	return 0;
+}
+
 static int transform_resample(struct transform *transform, struct chosen *chosen, void *out,
 	uint64_t *resize_ns, struct error *err)
 {
 	chosen->task.out = out;
 	int result = resampler_begin(transform->resampler, &chosen->task, err);
+	if (!result && transform->helpers)
+		return transform_run_shared(transform, chosen, resize_ns, err);
 	if (!result)
 		result = transform_select(transform, chosen, err);
 	return result ? result : transform_run_strips(transform, chosen, resize_ns, err);
@@ -478,59 +583,6 @@ int transform_choose(struct transform *transform, const void *bytes, size_t size
 		.flip = task->flip,
 	};
 	return 0;
-}
-
-/* A row of RGB and a byte to ignore, as RGB. */
-static void strip_pack_row(uint8_t *to, const uint8_t *from, size_t width)
-{
-	for (size_t i = 0; i + 1 < width; i++)
-		memcpy(to + CHANNELS * i, from + 4 * i, 4); /* the next one covers the fourth */
-	memcpy(to + CHANNELS * (width - 1), from + 4 * (width - 1), CHANNELS);
-}
-
-/* The part of a strip that is in the region. */
-static void strip_copy(const struct strip *strip, const struct region *region, uint8_t *pixels)
-{
-	const size_t row_bytes = (size_t)region->width * CHANNELS;
-	for (uint32_t i = 0; i < strip->rows; i++) {
-		const uint32_t y = strip->y + i;
-		if (y < region->y || y - region->y >= region->height)
-			continue;
-		const uint8_t *const from = strip->pixels + i * strip->stride +
-					    (size_t)(region->x - strip->x) * strip->pixel_bytes;
-		uint8_t *const to = pixels + (y - region->y) * row_bytes;
-		if (strip->pixel_bytes == CHANNELS)
-			memcpy(to, from, row_bytes);
-		else
-			strip_pack_row(to, from, region->width);
-	}
-}
-
-static int transform_decode_region(const struct transform *transform, const struct chosen *chosen,
-	void *pixels, struct error *err)
-{
-	const struct region *const region = &chosen->task.region;
-	uint64_t rows = 0;
-	struct strip strip;
-	int more = transform_select(transform, chosen, err);
-	if (more)
-		return more;
-	struct turns turns = {.timed = timeline_is_on()};
-	turns.began_ns = turns.timed ? clock_now_ns() : 0;
-	turns.at_ns = turns.began_ns;
-	while ((more = decoder_next(chosen->decoder, &strip, err)) > 0) {
-		turns_add(&turns, &turns.rows_ns);
-		strip_copy(&strip, region, pixels);
-		turns_add(&turns, &turns.resize_ns);
-		turns.count++;
-		rows = (uint64_t)strip.y + strip.rows;
-	}
-	if (turns.timed)
-		turns_show(TIMELINE_COPY_REGION, chosen->codec, &turns);
-	if (!more && rows < (uint64_t)region->y + region->height)
-		return error_set(
-			err, -EINVAL, "the %s decoder gave too few rows", chosen->codec->name);
-	return more;
 }
 
 int transform_decode(struct transform *transform, void *pixels, struct error *err)

@@ -172,7 +172,7 @@ static const struct sample_device_ops image_device = {
 static const enum key_id image_keys[] = {KEY_CODEC_PNG, KEY_CODEC_JPEG_SCALED, KEY_CODEC_CROP,
 	KEY_AUGMENT_CROP, KEY_AUGMENT_SIZE, KEY_AUGMENT_SCALE_MIN, KEY_AUGMENT_SCALE_MAX,
 	KEY_AUGMENT_RATIO_MIN, KEY_AUGMENT_RATIO_MAX, KEY_AUGMENT_FLIP, KEY_AUGMENT_ANTIALIAS,
-	KEY_AUGMENT_TYPE, KEY_AUGMENT_LAYOUT, KEY_AUGMENT_DEVICE};
+	KEY_AUGMENT_TYPE, KEY_AUGMENT_LAYOUT, KEY_AUGMENT_DEVICE, KEY_DECODE_THREADS};
 
 /* The device finishes samples of training alone. */
 static int sample_image_settle(struct config *config, struct error *err)
