@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "rea
 import conditions  # noqa: E402
 
 GAINS = 1.05          # from here on a decoy would be a fix
-BESIDE = {"quiet": "quiet", "busy": "beside one busy core"}
+QUIET_MOST = 0.2      # cores that others keep busy
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36}
 SHORT = {"measure.warmup": "400ms", "measure.duration": "1200ms"}   # of a run, where the case does not say
 SPREAD_LEAST = 0.01   # of a ratio of two runs, in ln: two that agree by chance show no smaller one
@@ -39,6 +39,7 @@ Cannot = conditions.Cannot
 class Bank:
     def __init__(self, program, work, blocks, draw):
         self.program, self.work, self.blocks, self.draw = os.path.abspath(program), work, blocks, draw
+        self.others = []   # cores that other processes kept busy, of each run
         self.environment = dict(os.environ, MLBENCH_DATA=os.path.join(work, "data"))
 
     def call(self, *words, good=(0,), timeout=240):
@@ -61,6 +62,7 @@ class Bank:
         found = [line["throughput"] for line in lines if line.get("kind") == "repetition" and line.get("throughput")]
         if not found:
             raise Cannot("run: nothing was measured")
+        self.others += [line["cores_busy_outside"] for line in lines if line.get("kind") == "repetition" and line.get("cores_busy_outside") is not None]
         return found[-1]
 
     def ratios(self, case, sides):
@@ -98,7 +100,7 @@ class Bank:
 
     def score(self, case, beside):
         """One case in one surrounding."""
-        folder = os.path.join(self.work, "diagnosed")
+        folder, self.others = os.path.join(self.work, "diagnosed"), []
         shutil.rmtree(folder, ignore_errors=True)
         diagnosis = self.call("diagnose", case["path"], "--json", "--out", folder, good=(0, 3))
         keys = {row["key"] for row in self.call("check", case["path"], "--json")["twin"]["keys"]}
@@ -115,7 +117,7 @@ class Bank:
         for i in range(len(case["fixes"])):
             sides["fix %d" % i] = settings_of(case["fixes"][:i + 1])
         ratios, rate = self.ratios(case, sides)
-        row = {"case": case["name"], "sentence": diagnosis["sentence"], "beside": beside, "told": "%s/%s" % (verdict["stage"], verdict["resource"]),
+        row = {"case": case["name"], "sentence": diagnosis["sentence"], "beside": beside, "others": statistics.median(self.others), "told": "%s/%s" % (verdict["stage"], verdict["resource"]),
                "confidence": verdict["confidence"], "right": right, "cause": "%(stage)s/%(resource)s" % case["cause"], "rate": rate, "decoys": [], "fixes": [],
                "phases": [(phase.get("stage"), phase.get("resource")) for phase in diagnosis.get("phases") or []]}
         for i, decoy in enumerate(case["decoys"]):
@@ -148,7 +150,7 @@ def busy(kind):
 
 
 def words_of(row):
-    text = "%-18s %-5s %-5s %-24s %.2f" % (row["case"].split("/")[-1], row["beside"], "right" if row["right"] else "WRONG",
+    text = "%-18s %-5s %.1f  %-5s %-24s %.2f" % (row["case"].split("/")[-1], row["beside"], row["others"], "right" if row["right"] else "WRONG",
                                            row["told"], row["confidence"] or 0)
     for decoy in row["decoys"]:
         text += "  decoy %.2f (%.2f-%.2f)%s" % (decoy["gain"], decoy["low"], decoy["high"], "" if decoy["nothing"] else " GAINS")
@@ -164,6 +166,12 @@ def span(middle, low, high):
     return "%.2f (%.2f to %.2f)" % (middle, low, high)
 
 
+def where(row):
+    """How busy others kept the cores, the planted hog included."""
+    others = row.get("others")
+    return "beside other jobs" if others is None else "quiet" if others <= QUIET_MOST else "beside %.1f busy cores" % others
+
+
 def of_settings(settings):
     return "`%s`" % " ".join("%s=%s" % pair for pair in settings.items())
 
@@ -175,11 +183,11 @@ def section_of(case, rows):
     name = case["name"].split("/")[-1]
     out = ["### %s: %s" % (name, case["source"]), "", say(case["reported"].replace("\n", " ")), ""]
     for i, decoy in enumerate(case["decoys"]):
-        told = ", ".join("%s %s" % (BESIDE[row["beside"]], span(*(row["decoys"][i][k] for k in ("gain", "low", "high")))) for row in rows)
+        told = ", ".join("%s %s" % (where(row), span(*(row["decoys"][i][k] for k in ("gain", "low", "high")))) for row in rows)
         out.append(say("No help: %s, %s." % (of_settings(settings_of([decoy])), decoy["text"]), *(["Measured, times as fast: %s." % told] if rows else []),
                        first="- ", indent="  "))
     verdicts = ["`mlbench diagnose cases/%s`: *%s*" % (name, row["sentence"].rstrip()) if row is rows[0] else
-                "%s%s: `%s` (%.0f %%)." % (BESIDE[row["beside"]][:1].upper(), BESIDE[row["beside"]][1:], row["told"], 100 * row["confidence"]) for row in rows]
+                "%s%s: `%s` (%.0f %%)." % (where(row)[:1].upper(), where(row)[1:], row["told"], 100 * row["confidence"]) for row in rows]
     out.append(say("Cause: `%(stage)s/%(resource)s`." % case["cause"], *(verdict + ("" if row["right"] else " **This is wrong.**")
                    for verdict, row in zip(verdicts, rows)), first="- ", indent="  "))
     for i, fix in enumerate(case["fixes"]):
@@ -188,7 +196,7 @@ def section_of(case, rows):
             found = row["fixes"][i]
             guess = found["predicted"]
             told.append("%s predicted %s, measured %s%s" % (
-                BESIDE[row["beside"]], "%.2f to %.2f" % tuple(guess[:2]) if guess else "nothing", span(*(found[k] for k in ("gain", "low", "high"))),
+                where(row), "%.2f to %.2f" % tuple(guess[:2]) if guess else "nothing", span(*(found[k] for k in ("gain", "low", "high"))),
                 "" if found["kept"] else " (**missed**)" if guess else ""))
         told += ["the report %g" % fix["gained"]] if fix["gained"] else []
         out.append(say("Fix: %s, %s." % (of_settings(settings_of([fix])), fix["text"]), *(["Times as fast: %s." % "; ".join(told)] if told else []),
