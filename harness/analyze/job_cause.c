@@ -196,29 +196,44 @@ static const char *cause_lock_next(enum job_act act)
 		       : "do less while the lock is held, or give each worker a file handle, cache or connection of its own";
 }
 
-static bool cause_is_locked(struct cause_input *in, const struct cause_loaders *l, double *near)
+static double cause_locked_share(const struct cause_loaders *l)
+{
+	double all = 0;
+	for (int i = 0; i < JOB_ACTS; i++)
+		all += l->lock[i];
+	return all;
+}
+
+/* work: the share of their time in which they have any. */
+static bool cause_is_locked(struct cause_input *in, const struct cause_loaders *l, double work)
 {
 	const struct job_side *side = l->side;
 	const double n = (double)side->count;
 	const double others = n > 1 ? 1 - 1 / n : 1;
-	const double locked = fmax(LOCKED, LOCKED_OF_OTHERS * others);
-	double all = 0;
+	const double bar = work < 1 ? LOCKED * work : fmax(LOCKED, LOCKED_OF_OTHERS * others);
+	const double all = cause_locked_share(l);
 	enum job_act most = JOB_WAITS_LOCK;
-	for (int i = 0; i < JOB_ACTS; i++) {
-		all += l->lock[i];
+	for (int i = 0; i < JOB_ACTS; i++)
 		most = l->lock[i] > l->lock[most] ? (enum job_act)i : most;
-	}
-	*near = job_share_may_reach(all, side->looks, locked) ? all : 0;
-	if (all < locked || all <= side->file)
+	if (all < bar || all <= side->file)
 		return false;
 	/* Who waits for a core may hold the lock. */
-	const bool sure = most != JOB_WAITS_CONDITION && n > 1 &&
-			  all >= fmax(locked, 1 - LOCKED_OUTSIDE / n) && !(side->queue >= QUEUED);
+	const bool sure = most != JOB_WAITS_CONDITION && n > 1 && work >= 1 &&
+			  all >= fmax(bar, 1 - LOCKED_OUTSIDE / n) && !(side->queue >= QUEUED);
 	job_conclude(in->out, l->stage, "lock", sure ? l->certainty : JOB_POSSIBLE,
 		"%s seem to hold the job up, and spend %.0f %% of their time at locks, most of it at %s",
 		l->who, 100 * all, cause_lock_words(most));
 	job_say(&in->out->next, "%s", cause_lock_next(most));
 	return true;
+}
+
+/* So many looks do not exclude a lock: the share of their time, or 0. */
+static double cause_may_be_locked(const struct cause_loaders *l)
+{
+	const double n = (double)l->side->count;
+	const double all = cause_locked_share(l);
+	const double bar = fmax(LOCKED, LOCKED_OF_OTHERS * (n > 1 ? 1 - 1 / n : 1));
+	return job_share_may_reach(all, l->side->looks, bar) ? all : 0;
 }
 
 /* Bytes that came from a device again though they had been in memory; NAN: not known. */
@@ -293,12 +308,20 @@ static bool cause_lacks_cores(
 	return false;
 }
 
-static bool cause_is_cores(struct cause_input *in, const struct cause_loaders *l)
+/* Beside others cheaper work gains at least as much as cores do, unless the job has hardly any. */
+static bool cause_surely_cores(const struct job_side *side, const char *resource)
+{
+	static const double TIMES = 2;
+	return strcmp(resource, "external") != 0 || side->queue >= TIMES * side->cpu;
+}
+
+static bool cause_is_cores(struct cause_input *in, const struct cause_loaders *l, double lock)
 {
 	const char *resource;
 	if (!cause_lacks_cores(in, l->side, &resource))
 		return false;
-	job_conclude(in->out, l->stage, resource, l->certainty,
+	const bool sure = cause_surely_cores(l->side, resource) && !(lock >= FED);
+	job_conclude(in->out, l->stage, resource, sure ? l->certainty : JOB_POSSIBLE,
 		"%s seem to hold the job up, and %s: %.0f %% of their time they are ready to run and wait for a core",
 		l->who, cause_cores_words(resource), 100 * l->side->queue);
 	return true;
@@ -311,8 +334,8 @@ static void job_conclude_loading(struct cause_input *in, const struct cause_load
 	const struct job_side *side = l->side;
 	const double reading = side->file + side->acts[JOB_WAITS_NETWORK];
 	double parts[PARTS];
-	double lock;
-	if (cause_is_locked(in, l, &lock))
+	const double lock = cause_may_be_locked(l);
+	if (cause_is_locked(in, l, 1))
 		return;
 	if (side->time >= ASLEEP && side->time > reading) {
 		job_conclude(out, l->stage, "wait", JOB_POSSIBLE,
@@ -328,7 +351,7 @@ static void job_conclude_loading(struct cause_input *in, const struct cause_load
 		cause_is_read(in, l, reading);
 		return;
 	}
-	if (cause_is_cores(in, l))
+	if (cause_is_cores(in, l, cause_locked_share(l)))
 		return;
 	if (side->runs < SEEN_CPU && !(side->cpu >= SEEN_CPU)) {
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
@@ -383,7 +406,7 @@ static bool cause_split(
 {
 	double parts[PARTS];
 	const struct job_side *h = t->head;
-	const double runs = fmax(h->runs - fmax(h->queue, 0), 0);
+	const double runs = h->runs; /* what waits for a core is work as well */
 	const bool known = cause_parts(in, t->role, parts);
 	of[CAUSE_WRITE] = h->write;
 	of[CAUSE_READ] = h->file;
@@ -459,7 +482,8 @@ static void job_conclude_trainer(struct cause_input *in, const struct cause_trai
 		next = i != most && of[i] > of[next] ? i : next;
 	if (most != CAUSE_WRITE && most != CAUSE_REST && cause_lacks_cores(in, t->side, &cores)) {
 		job_conclude(out, alone ? "process" : "step", cores,
-			t->starved < FED ? JOB_LIKELY : JOB_POSSIBLE,
+			t->starved < FED && cause_surely_cores(t->side, cores) ? JOB_LIKELY
+									       : JOB_POSSIBLE,
 			"%s seems to limit the job, and %s: %.0f %% of the time it is ready to run and waits for a core",
 			alone ? "The one process" : "The training step", cause_cores_words(cores),
 			100 * t->side->queue);
@@ -525,6 +549,9 @@ static void job_conclude_two_sides(struct cause_input *in, const struct cause_si
 			t->others, 100 * l->output, 100 * t->side->acts[JOB_WAITS_INPUT]);
 		job_say(&out->next,
 			"hand over few large arrays in shared memory instead of bytes through a pipe");
+	} else if (cause_locked_share(&sides->loaders) >= LOCKED * (1 - waiting) && l->count > 1) {
+		/* Delivery in order lets some wait for the one that waits for the lock. */
+		(void)cause_is_locked(in, &sides->loaders, 1 - waiting);
 	} else if (l->count > 1 && l->kept >= UNEVEN && l->kept - l->queue >= UNEVEN / 2) {
 		job_conclude(out, "loader", "cores", JOB_POSSIBLE,
 			"One loader worker seems to hold the others up because it gets no core: it waits for one %.0f %% of the time",
@@ -575,33 +602,47 @@ static bool job_trainers_differ(const struct job_record *record, struct job_verd
 	return true;
 }
 
+/* Whether semaphores are those of queues that idle workers wait for in turn: while one waits for its input, the others wait for that.
+ * Where it polls its queue, it does so with a time-out, and so do the others. */
+static bool cause_is_queue(
+	const struct job_record *record, const struct job_verdict *out, const struct job_side *l)
+{
+	double timed = 0;
+	double all = 0;
+	for (size_t i = 0; i < record->process_count; i++)
+		if (out->roles[i] == JOB_ROLE_LOADER) {
+			timed += record->processes[i].timed_semaphores;
+			all += record->processes[i].looks[JOB_WAITS_SEMAPHORE];
+		}
+	const bool polls = l->acts[JOB_WAITS_POLL] > l->acts[JOB_WAITS_INPUT];
+	return l->idle >= FED / 2 && !(polls && timed < HALF * all);
+}
+
 /* Loader processes and their trainers. */
 static void job_conclude_processes(struct cause_input *in)
 {
 	struct job_verdict *out = in->out;
 	const struct job_side *t = &out->trainer;
 	const struct job_side *l = &out->loader;
-	/* Idle workers take turns at a queue's lock: it counts as waiting for work where any of them waits for input. */
-	const bool queue_lock = l->idle >= FED / 2;
+	const bool queue = cause_is_queue(in->record, out, l);
+	const double waiting = l->idle - l->acts[JOB_WAITS_NETWORK] + l->output +
+			       l->acts[JOB_WAITS_CONDITION] +
+			       (queue ? l->acts[JOB_WAITS_SEMAPHORE] : 0);
 	struct cause_sides sides = {.trainer = {.side = t,
 					    .head = out->head.count ? &out->head : t,
 					    .role = JOB_ROLE_TRAINER,
 					    .starved = t->idle + t->lock,
-					    .waiting = l->idle - l->acts[JOB_WAITS_NETWORK] +
-						       l->output + (queue_lock ? l->lock : 0),
+					    .waiting = waiting,
 					    .others = "the loader workers"},
 		.loaders = {.stage = "loader",
 			.who = "The loader workers",
 			.side = l,
 			.certainty = in->device ? JOB_POSSIBLE : JOB_LIKELY,
 			.role = JOB_ROLE_LOADER}};
-	for (int i = JOB_WAITS_LOCK; i <= JOB_WAITS_CONDITION && !queue_lock; i++)
-		sides.loaders.lock[i] = l->acts[i];
-	/* No worker waits for its work at a lock on a file or a mutex. */
 	sides.loaders.lock[JOB_WAITS_LOCK] = l->acts[JOB_WAITS_LOCK];
 	sides.loaders.lock[JOB_WAITS_FILE_LOCK] = l->acts[JOB_WAITS_FILE_LOCK];
-	if (queue_lock)
-		sides.trainer.waiting -= l->acts[JOB_WAITS_LOCK] + l->acts[JOB_WAITS_FILE_LOCK];
+	if (!queue)
+		sides.loaders.lock[JOB_WAITS_SEMAPHORE] = l->acts[JOB_WAITS_SEMAPHORE];
 	job_conclude_two_sides(in, &sides);
 }
 
@@ -611,7 +652,7 @@ struct cause_turns {
 	size_t threads,
 		pool; /* that take turns; of these those that are not the first of their process */
 	double cores; /* that they use in sum */
-	double waiting, ran; /* of them at a time; threads that run meanwhile */
+	double waiting, ran; /* of them at a time; threads on a core meanwhile */
 	double busy; /* the least share of its time that one of them runs or waits for its turn */
 };
 
@@ -621,6 +662,7 @@ static bool cause_find_turns(
 {
 	const struct job_futex *best = NULL;
 	uint32_t process = 0;
+	double queued = 0;
 	*turns = (struct cause_turns){.busy = 1};
 	for (uint32_t i = 0; i < record->process_count; i++)
 		for (size_t k = 0; out->roles[i] == JOB_ROLE_WHOLE && k < JOB_FUTEXES_MAX; k++) {
@@ -645,10 +687,11 @@ static bool cause_find_turns(
 		turns->threads++;
 		turns->pool += thread->tid != record->processes[process].pid;
 		turns->cores += job_grown(thread->first, thread->last, JOB_CPU_S) / lived;
+		queued += fmax(job_thread_queue_s(thread), 0) / lived;
 		turns->busy = fmin(turns->busy, turn + thread->looks[JOB_RUNS] / looks);
 	}
 	turns->waiting = (double)best->waits / record->processes[process].look_count;
-	turns->ran = (double)best->ran / best->looks;
+	turns->ran = (double)best->ran / best->looks - queued;
 	return turns->threads > 1;
 }
 

@@ -302,6 +302,7 @@ static void watch_join_process(struct job_watch *watch, uint32_t from, uint32_t 
 	both->first_s -= one->last_s - one->first_s;
 	both->look_count += one->look_count;
 	both->runnable += one->runnable;
+	both->timed_semaphores += one->timed_semaphores;
 	both->vague = both->vague || one->vague;
 	both->file_looks += one->file_looks;
 	both->open_looks += one->open_looks;
@@ -761,6 +762,7 @@ static enum job_act watch_take(
 		watch_vote_futex(thread, wait->futex);
 		if (act == JOB_WAITS_CONDITION && wait->timed && futex->several)
 			act = JOB_WAITS_TURN;
+		process->timed_semaphores += act == JOB_WAITS_SEMAPHORE && wait->timed;
 	}
 	thread->looks[act]++;
 	return act;

@@ -154,7 +154,8 @@ struct job_process {
 	/* Looks at all threads at once: what the process does, by the busiest of its threads, or by its first where all wait. */
 	uint32_t looks[JOB_ACTS];
 	uint32_t look_count;
-	uint32_t runnable; /* threads that ran or were ready to, in all these looks */
+	uint32_t timed_semaphores; /* waits at semaphores that were with a time-out */
+	uint32_t runnable;         /* threads that ran or were ready to, in all these looks */
 	struct job_futex futexes[JOB_FUTEXES_MAX];
 	uint64_t cpus[JOB_CPUS_MAX / 64]; /* bits: where it may run by affinity; none: not known */
 	bool vague; /* its threads' calls may not be seen: which kind of wait is told by the kernel's function (wchan) */

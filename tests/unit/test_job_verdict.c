@@ -164,13 +164,22 @@ static void test_two_sides(void **state)
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_SEMAPHORE, 45, 0, 0);
 	assert_non_null(strstr(verdict.words, "semaphores that processes share"));
-	/* A semaphore may be that of a queue, where any of them waits for work; a mutex is not. */
+	/* A semaphore may be that of a queue, where any of them waits for work: with a time-out where it polls.  A mutex is not. */
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_SEMAPHORE, 45, 10, 0);
+	assert_verdict("loader", "lock");
+	for (int i = 2; i < 4; i++)
+		processes[i].timed_semaphores = 45;
+	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("unknown", "unknown");
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_FILE_LOCK, 45, 10, 0);
 	assert_verdict("loader", "lock");
+	/* Some wait for the one that waits for the lock, since batches are delivered in order. */
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_FILE_LOCK, 25, 35, 0);
+	assert_verdict("loader", "lock");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
 	/* Two take turns: one waits at any moment, and none more than half of its time. */
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_LOCK, 40, 0, 0);

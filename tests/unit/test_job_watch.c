@@ -286,6 +286,7 @@ static void test_kinds_of_waits(void **state)
 		assert_int_equal(thread->looks[calls[i].act], before + 1);
 	}
 	assert_int_equal(thread->tid, 100);
+	assert_int_equal(process_of(watch, 100)->timed_semaphores, 0);
 	/* Held by the kernel, in a call that says nothing of files. */
 	fake_process(100, "train (x) y", 'D', 1, 100, 1000);
 	fake_task(100, "syscall", "11 0x0 0x0 0x0 0x0 0x0 0x0 0x7ff 0x7ff\n");
