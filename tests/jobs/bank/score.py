@@ -41,7 +41,7 @@ REACTS = 1.15
 PR_SET_CHILD_SUBREAPER = 36
 OTHERS_NICE = -15
 NUMBER = re.compile(r"([0-9.]+(?:e[-+]?[0-9]+)?)\s*([a-zA-Z%]*)")
-DISTURBED = re.compile(r"\bothers?\b|external|another (process|job)|busy node|node is busy|outside the job", re.I)
+DISTURBED = re.compile(r"others? (on|of) the node|other (processes|programs|work|jobs|users)|by others\b|external|busy node|node is busy|outside the job", re.I)
 
 
 class TooLong(Exception):
@@ -289,7 +289,10 @@ def go(options: argparse.Namespace) -> int:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     rows: List[Dict[str, Any]] = []
     skipped: List[Dict[str, Any]] = []
-    with busy_node(options.out) if options.busy else first_in_line():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(first_in_line())
+        if options.busy:
+            stack.enter_context(busy_node(options.out))
         for number, job in enumerate(jobs, 1):
             row = attempt(job, options)
             (skipped if row.get("skipped") else rows).append(row)
