@@ -315,10 +315,11 @@ static void log_find_stalls(struct log_told *told, size_t skip)
 	if (!t->consecutive || period->how == FINDING_UNKNOWN)
 		return;
 	if (count == t->count - skip && stalls_find(told->scratch, count, least, &stalls)) {
-		findings_add(told->out, FINDING_EPOCH_TIME, SOURCE_STEP_LOG, FINDING_DERIVED,
+		/* Before what looks from outside tell: the trainer's own clock is in the log. */
+		findings_add(told->out, FINDING_EPOCH_TIME, SOURCE_STEP_LOG, FINDING_MEASURED,
 			stalls.every * period->value, NAN, NAN,
 			"from one long wait for a batch to the next, which come regularly");
-		findings_add(told->out, FINDING_EPOCH_START, SOURCE_STEP_LOG, FINDING_DERIVED,
+		findings_add(told->out, FINDING_EPOCH_START, SOURCE_STEP_LOG, FINDING_MEASURED,
 			stalls.each, NAN, NAN, "the long waits for a batch, which come regularly");
 	}
 	if (told->out->step_is != FINDING_STEP_TIME || !told->out->step_series ||

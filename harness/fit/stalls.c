@@ -19,16 +19,13 @@ static bool stalls_are_regular(double *distances, size_t count, double *every)
 	return *every >= STALLS_EVERY_LEAST && (double)same >= STALLS_REGULAR * (double)count;
 }
 
-bool stalls_find(const double *values, size_t count, double least, struct stalls *out)
+/* Of the values above an edge.  room: for three times as many.  False: they are too few, or come at no equal distances. */
+static bool stalls_above(
+	const double *values, size_t count, double edge, double *room, struct stalls *out)
 {
-	double *far = malloc((3 * count + 1) * sizeof *far);
-	bool found = false;
-	if (!far)
-		return false;
-	double *others = far + count;
-	double *distances = others + count;
-	const double edge =
-		fmax(least, STALLS_FAR * statistics_quantile(values, count, 0.75)); /* NAN is not */
+	double *const far = room;
+	double *const others = far + count;
+	double *const distances = others + count;
 	size_t stalls = 0;
 	size_t rest = 0;
 	size_t last = 0;
@@ -42,12 +39,25 @@ bool stalls_find(const double *values, size_t count, double least, struct stalls
 		far[stalls++] = values[i];
 		last = i;
 	}
-	if (stalls >= STALLS_LEAST && rest > 0 &&
-		stalls_are_regular(distances, stalls - 1, &out->every)) {
-		out->each = statistics_median(far, stalls);
-		out->usual = statistics_median(others, rest);
-		found = true;
-	}
-	free(far);
+	if (stalls < STALLS_LEAST || rest == 0 ||
+		!stalls_are_regular(distances, stalls - 1, &out->every))
+		return false;
+	out->each = statistics_median(far, stalls);
+	out->usual = statistics_median(others, rest);
+	return true;
+}
+
+bool stalls_find(const double *values, size_t count, double least, struct stalls *out)
+{
+	double *room = malloc((3 * count + 1) * sizeof *room);
+	bool found = false;
+	if (!room)
+		return false;
+	double edge = fmax(least, STALLS_FAR * statistics_quantile(values, count, 0.75));
+	const double most = statistics_quantile(values, count, 1);
+	/* What is only somewhat longer than usual comes at any distance: then the edge is higher. */
+	for (; !found && edge < most; edge *= 2)
+		found = stalls_above(values, count, edge, room, out);
+	free(room);
 	return found;
 }

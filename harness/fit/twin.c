@@ -537,21 +537,33 @@ static double twin_slow_read_cpu(const struct case_file *file)
 				 twin_or_zero(twin_known(file, FINDING_CPU_REFILL));
 }
 
+/* Whether the loader starts anew with each epoch. */
+static bool twin_starts_anew(const struct case_file *file)
+{
+	return config_integer(&file->twin, KEY_DECODE_PERSISTENT) == 0;
+}
+
+/* How long the workers can be at one sample each, in all: the loader does nothing else, but start anew; NAN: not known. */
+static double twin_slot_most(const struct case_file *file)
+{
+	const double rate = twin_known(file, FINDING_THROUGHPUT);
+	const double start = twin_starts_anew(file) ? twin_known(file, FINDING_EPOCH_START) /
+							      twin_known(file, FINDING_EPOCH_TIME)
+						    : 0;
+	const double workers = file->twin.is_set[KEY_DECODE_WORKERS]
+				       ? config_real(&file->twin, KEY_DECODE_WORKERS)
+				       : NAN;
+	return rate > 0 ? workers / rate * TWIN_NS * (1 - fmin(0.95, twin_or_zero(start))) : NAN;
+}
+
 /* How long a worker has for a sample where the trainer waits for it; NAN: it does not, or too little is known. */
 static double twin_slot(const struct case_file *file)
 {
 	const double waits = twin_wait_share(file);
-	const double rate = twin_known(file, FINDING_THROUGHPUT);
-	const double workers = file->twin.is_set[KEY_DECODE_WORKERS]
-				       ? config_real(&file->twin, KEY_DECODE_WORKERS)
-				       : NAN;
-	if (!(waits >= TWIN_WAITS) || !(rate > 0) || isnan(workers))
-		return NAN;
-	/* Meanwhile nothing is loaded. */
-	const double start =
-		twin_known(file, FINDING_EPOCH_START) / twin_known(file, FINDING_EPOCH_TIME);
-	return workers / rate * TWIN_NS * (1 - fmin(0.9, twin_or_zero(start))) *
-	       (config_integer(&file->twin, KEY_PREFETCH_DEPTH) == 0 ? waits : 1);
+	return waits >= TWIN_WAITS
+		       ? twin_slot_most(file) *
+				 (config_integer(&file->twin, KEY_PREFETCH_DEPTH) == 0 ? waits : 1)
+		       : NAN;
 }
 
 /* A trainer that loads by itself: how long it waits for a batch is known better than which of its CPU time is loading. */
@@ -574,7 +586,9 @@ double twin_loader_cpu(const struct case_file *file, const char **why)
 	if (why)
 		*why = by_slot ? "the trainer waits for its batches, so those that load are taken to compute all that time"
 			       : NULL;
-	return !by_slot ? known : slot > 0 ? slot : NAN;
+	/* What workers compute beyond that is their start. */
+	const double most = twin_starts_anew(file) ? twin_slot_most(file) : INFINITY;
+	return !by_slot ? fmin(known, most) : slot > 0 ? slot : NAN;
 }
 
 static void twin_overhead_sample(struct twin *twin)

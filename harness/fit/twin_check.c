@@ -181,7 +181,8 @@ int twin_correct(struct case_file *file, const struct twin_run *run, struct twin
 {
 	const struct twin_facts job = twin_facts_of(file);
 	to->changed = false;
-	if (!(run->rate > 0) || run->disturbed[0])
+	/* Other processes make a twin slower, and not faster. */
+	if (!(run->rate > 0) || (run->disturbed[0] && run->rate < job.rate))
 		return 0;
 	const int code = twin_correct_step(file, &job, run, to, err);
 	return code ? code : twin_correct_loader(file, &job, run, to, err);

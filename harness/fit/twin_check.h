@@ -36,7 +36,7 @@ struct twin_corrections {
 	double step_shift; /* ns, of all calls: what recorded steps were made longer by; 0 at first */
 };
 
-/* Corrects what was assumed; nothing where other processes disturbed the run. */
+/* Corrects what was assumed; nothing where other processes disturbed the run of a twin that was slower than the job. */
 int twin_correct(struct case_file *file, const struct twin_run *run, struct twin_corrections *to,
 	struct error *err);
 
