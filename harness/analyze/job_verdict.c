@@ -156,6 +156,7 @@ void job_verdict_find(
 	if (record->process_count == 0)
 		return;
 	job_find_roles(record, out);
+	job_programs_find(record, out);
 	job_find_sides(record, out);
 	job_find_start(record, out);
 	job_estimate_growth(record, out);
@@ -184,8 +185,9 @@ void job_verdict_find(
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"What limits the job cannot be told, for what its processes wait for is not seen (%s)",
 			job_hidden(record));
-	else if (job_ranks_conclude(record, out) || job_life_conclude(record, out))
-		; /* a rank holds up the others, or starts of workers cost most */
+	else if (job_programs_conclude(record, out) || job_ranks_conclude(record, out) ||
+		 job_life_conclude(record, out))
+		; /* programs that live for a moment, a rank that holds up the others, starts of workers */
 	else
 		job_find_cause(record, profile, out);
 	job_tell_side(&out->evidence, "trainer", &out->trainer);

@@ -10,6 +10,7 @@
 #define MLBENCH_ANALYZE_JOB_VERDICT_H
 
 #include "harness/analyze/job_life.h"
+#include "harness/analyze/job_programs.h"
 #include "harness/analyze/job_ranks.h"
 #include "harness/analyze/limit_kinds.h"
 #include "harness/measure/job_places.h"
@@ -74,6 +75,7 @@ struct job_verdict {
 	double growth; /* of memory, bytes/s over the last two thirds; NAN: not known */
 	struct job_life life;
 	struct job_ranks ranks;
+	struct job_programs programs;
 };
 
 /* The runbook's entry. */

@@ -783,7 +783,9 @@ static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum j
 	struct watch_stat stat;
 	const bool asks = process->look_count % WATCH_QUIET_LOOKS ==
 			  (uint32_t)thread->tid % WATCH_QUIET_LOOKS;
-	if (thread->act_known && (thread->dormant || (thread->quiet && !asks)) &&
+	/* What a trainer does from moment to moment is its track. */
+	const bool leads = thread->tid == process->pid && process->children > 1;
+	if (thread->act_known && !leads && (thread->dormant || (thread->quiet && !asks)) &&
 		watch_act_lasts(thread->wait.act)) {
 		*act = watch_take(process, thread, &thread->wait);
 		return true;

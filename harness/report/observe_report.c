@@ -349,6 +349,26 @@ static json_t *observe_life(const struct job_life *life)
 		fields_number(life->start_share), "pauses", pauses);
 }
 
+/* null: the job does not consist of such programs. */
+static json_t *observe_programs(const struct job_record *record, const struct job_programs *p)
+{
+	json_t *names = json_array();
+	for (size_t i = 0; i < p->count; i++)
+		(void)json_array_append_new(names,
+			json_pack("{s:o, s:i, s:o}", "name", fields_text(p->of[i].name), "seen",
+				(int)p->of[i].seen, "share", fields_number(p->of[i].share)));
+	if (p->seen == 0) {
+		json_decref(names);
+		return json_null();
+	}
+	return json_pack("{s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o}", "pid",
+		record->processes[p->boss].pid, "seen", (int)p->seen, "life_s",
+		fields_number(p->life_s), "cpu", fields_number(p->cores), "read_bytes_per_s",
+		fields_number(p->read_bytes_per_s), "looks", (int)p->looks, "runs",
+		fields_number(p->runs), "reads", fields_number(p->reads), "writes",
+		fields_number(p->writes), "waits", fields_number(p->waits), "names", names);
+}
+
 static json_t *observe_ranks(const struct job_record *record, const struct job_ranks *ranks)
 {
 	json_t *list = json_array();
@@ -392,7 +412,7 @@ json_t *observe_json(const struct observe_input *in)
 	for (size_t i = 0; i < record->process_count; i++)
 		(void)json_array_append_new(processes, observe_process(in, i));
 	return json_pack(
-		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"schema", OBSERVE_SCHEMA, "version", MLBENCH_VERSION, "observed",
 		observe_about(record), "processes", processes, "threads", observe_threads(record),
 		"waits", observe_edges(record), "files", observe_files(record), "files_per_s",
@@ -402,9 +422,10 @@ json_t *observe_json(const struct observe_input *in)
 		isnan(in->verdict->files_per_s) ? fields_text(in->verdict->files_why) : json_null(),
 		"resident_growth_per_s", fields_number(in->verdict->growth), "life",
 		observe_life(&in->verdict->life), "ranks",
-		observe_ranks(record, &in->verdict->ranks), "moments", observe_moments(record),
-		"hang", in->hang ? observe_lines(in->hang) : json_null(), "cpu_time",
-		observe_cpu_time(in), "mounts", observe_mounts(in->places), "gpus",
+		observe_ranks(record, &in->verdict->ranks), "programs",
+		observe_programs(record, &in->verdict->programs), "moments",
+		observe_moments(record), "hang", in->hang ? observe_lines(in->hang) : json_null(),
+		"cpu_time", observe_cpu_time(in), "mounts", observe_mounts(in->places), "gpus",
 		observe_gpus(in->places), "gpu_why",
 		in->places && in->places->gpu_why[0] ? fields_text(in->places->gpu_why)
 						     : json_null(),

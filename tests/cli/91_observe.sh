@@ -195,7 +195,7 @@ holds 'len(roles("loader")) >= 2 and all(p["cpu"] is None or p["seconds"] < 0.5 
 holds 'd["verdict"]["stage"] != "step" and d["observed"]["beyond_bounds"] == 0'
 
 # Workers whose start takes most of an epoch: they are the verdict, with how many there are at a time and how long a start takes.
-begin --workers 2 --decode 0.002 --step 0.005 --epoch 20 --start 1.5
+begin --workers 2 --decode 0.002 --step 0.005 --epoch 20 --start 2
 until_sure() {
 	expect 0 "$MLBENCH" observe "$pid" --json
 	[ "$(json 'd["observed"]["state_looks"] >= 60 and d["life"]["generations"] >= 2')" = True ]
@@ -203,8 +203,36 @@ until_sure() {
 until_true until_sure
 end
 validate
-holds 'round(d["life"]["workers"]) == 2 and 1 < d["life"]["start_s"] < d["life"]["period_s"] and d["observed"]["seconds"] <= 31'
+holds 'round(d["life"]["workers"]) == 2 and 0.3 < d["life"]["start_s"] < d["life"]["period_s"] and d["observed"]["seconds"] <= 31'
 holds '(d["verdict"]["stage"], d["verdict"]["resource"]) == ("loader", "restarts") and d["verdict"]["certainty"] != "unknown"'
+
+# A shell loop that runs a program for each file: none of them is told of alone, and what they do together is the verdict.
+cat >decode <<'SH'
+#!/usr/bin/env bash
+i=0
+while [ $i -lt 20000 ]; do i=$((i + 1)); done
+SH
+chmod +x decode
+cat >loop.sh <<'SH'
+echo started
+while :; do
+	for file in data/*; do ./decode "$file"; date >/dev/null; done
+done
+SH
+bash loop.sh >started &
+pid=$!
+pids="$pids $pid"
+until_true grep -q started started
+programs() {
+	expect 0 "$MLBENCH" observe "$pid" --for 8s --json
+	[ "$(json 'd["programs"] is not None and d["programs"]["looks"] >= 30')" = True ]
+}
+until_true programs
+end
+validate
+holds 'd["programs"]["pid"] == d["observed"]["pid"] and d["programs"]["names"][0]["name"] == "decode"'
+holds '[p["name"] for p in roles("whole")] == ["bash"] and not roles("loader")'
+holds 'd["verdict"]["stage"] == "process" and d["verdict"]["resource"] in ("cpu", "cores")'
 
 # Two ranks of one launcher that wait for each other's word after each step: the second one's steps take long.
 cat >ranks.py <<'PY'

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ static int empty_record(void **state)
 	memset(processes, 0, sizeof processes);
 	memset(threads, 0, sizeof threads);
 	memset(tracks, 0, sizeof tracks);
+	memset(lives, 0, sizeof lives);
 	record = (struct job_record){.pid = 10,
 		.watched_s = 20,
 		.ended_s = NAN,
@@ -370,6 +372,58 @@ static void test_rank_that_loads(void **state)
 	assert_non_null(strstr(verdict.words, "loader workers of process 12"));
 }
 
+/* A shell (10) that runs a decoder for each file and asks for the time now and then: none of them lives for long. */
+static void shell_loop(enum job_act act)
+{
+	struct job_process *shell = add(10, 1, -100, NAN);
+	shell->looks[JOB_WAITS_CHILD] = LOOKS;
+	shell->children = 60;
+	shell->last[JOB_CHILD_CPU_S] = 18;
+	shell->last[JOB_CPU_S] = 0.4;
+	shell->last[JOB_READ] = 40e6; /* of its children, too */
+	for (int i = 0; i < 30; i++) {
+		struct job_process *program = add(100 + i, 10, 0.5 * i + 1, 0.5 * i + 1.1);
+		(void)snprintf(program->name, sizeof program->name, "%s", i % 3 ? "djpeg" : "date");
+		program->look_count = i % 3 ? 4 : 1;
+		program->looks[i % 3 ? act : JOB_RUNS] = program->look_count;
+		program->last[JOB_WRITTEN] = 1e6;
+		joined(shell, program, 500 + (uint64_t)i); /* what the shell takes of its output */
+	}
+	job_verdict_find(&record, NULL, &verdict);
+}
+
+static void test_programs(void **state)
+{
+	(void)state;
+	shell_loop(JOB_RUNS);
+	assert_int_equal(verdict.programs.seen, 30);
+	assert_int_equal(verdict.programs.boss, 0);
+	assert_int_equal(verdict.roles[0], JOB_ROLE_WHOLE);
+	assert_int_equal(verdict.roles[3], JOB_ROLE_HELPER);
+	assert_float_equal(verdict.programs.cores, 0.92, 1e-6);
+	assert_float_equal(verdict.programs.read_bytes_per_s, 2e6, 1);
+	assert_string_equal(verdict.programs.of[0].name, "djpeg");
+	assert_int_equal(verdict.programs.of[0].seen, 20);
+	assert_float_equal(verdict.programs.of[0].share, 80 / 90.0F, 1e-6);
+	assert_string_equal(verdict.stage, "process");
+	assert_string_equal(verdict.resource, "cpu");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	assert_non_null(strstr(verdict.words, "process 10 starts (djpeg 89 %, date 11 %"));
+	(void)empty_record(state);
+	shell_loop(JOB_WAITS_READ);
+	assert_string_equal(verdict.stage, "read");
+}
+
+/* Workers of an epoch each are none, however many there are. */
+static void test_no_programs(void **state)
+{
+	(void)state;
+	(void)epochs(1.5);
+	processes[0].last[JOB_CHILD_CPU_S] = 100;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.programs.seen, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +433,8 @@ int main(void)
 		cmocka_unit_test_setup(test_steady, empty_record),
 		cmocka_unit_test_setup(test_pauses, empty_record),
 		cmocka_unit_test_setup(test_growth, empty_record),
+		cmocka_unit_test_setup(test_programs, empty_record),
+		cmocka_unit_test_setup(test_no_programs, empty_record),
 		cmocka_unit_test_setup(test_ranks, empty_record),
 		cmocka_unit_test_setup(test_ranks_alike, empty_record),
 		cmocka_unit_test_setup(test_rank_that_loads, empty_record),

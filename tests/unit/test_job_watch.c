@@ -222,25 +222,31 @@ static void test_states(void **state)
 	job_watch_close(watch);
 }
 
-/* A thread that did not run between two counts waits where it waited, and is not asked; one that ran is. */
+/* A thread that did not run between two counts waits where it waited, and is not asked; one that ran is, and so is a
+ * trainer. */
 static void test_dormant(void **state)
 {
 	struct job_watch *watch = open_job(100);
-	const struct job_thread *thread = job_watch_record(watch)->threads;
+	const struct job_thread *thread = &job_watch_record(watch)->threads[1];
 	(void)state;
-	fake_task(100, "schedstat", "700 300 5\n");
+	fake_task(101, "schedstat", "700 300 5\n");
+	set_call(101, SYS_futex, 0);
+	fake_task(100, "schedstat", "900 100 3\n");
 	set_call(100, SYS_futex, 0);
 	job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES, 0);
-	fake_task(100, "schedstat", "700 300 5\n");
+	fake_task(101, "schedstat", "700 300 5\n");
+	set_call(101, SYS_ioctl, 0);
+	fake_task(100, "schedstat", "900 100 3\n");
 	set_call(100, SYS_ioctl, 0);
 	job_watch_look(watch, JOB_COUNT | JOB_STATES, 1);
-	assert_int_equal(thread->tid, 100);
+	assert_int_equal(thread->tid, 101);
 	assert_int_equal(thread->looks[JOB_WAITS_SEMAPHORE], 2);
+	assert_int_equal(process_of(watch, 100)->looks[JOB_WAITS_DEVICE], 1);
 	assert_float_equal(thread->last_s, 1, 0);
-	fake_task(100, "schedstat", "500000700 300 6\n");
+	fake_task(101, "schedstat", "500000700 300 6\n");
 	job_watch_look(watch, JOB_COUNT | JOB_STATES, 2);
 	assert_int_equal(thread->looks[JOB_WAITS_DEVICE], 1);
-	assert_int_equal(process_of(watch, 100)->looks[JOB_WAITS_SEMAPHORE], 2);
+	assert_int_equal(process_of(watch, 101)->looks[JOB_WAITS_SEMAPHORE], 2);
 	job_watch_close(watch);
 }
 
