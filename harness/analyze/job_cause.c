@@ -119,7 +119,7 @@ static double cause_runnable(const struct job_record *record)
 
 const char *job_cores_cause(const struct job_record *record, const struct job_verdict *verdict)
 {
-	const double own = cause_own_cores(record);
+	const double own = fmax(cause_own_cores(record), verdict->programs.cores);
 	const double mask = cause_affinity(record, verdict);
 	/* fmin passes over NAN. */
 	const double usable = fmin(fmin(record->node_cores, mask), record->quota_cores);

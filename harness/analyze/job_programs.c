@@ -1,6 +1,7 @@
 /* Short lives, put together. */
 #include "harness/analyze/job_programs.h"
 
+#include "harness/analyze/job_cause.h"
 #include "harness/analyze/job_tell.h"
 #include "harness/analyze/job_verdict.h"
 
@@ -191,8 +192,9 @@ bool job_programs_conclude(const struct job_record *record, struct job_verdict *
 		job_conclude(out, "read", "latency or device", JOB_POSSIBLE,
 			"Reading files seems to hold the job up: the programs that process %d starts (%s of their time) are in calls on files %.0f %% of it",
 			pid, names, 100 * p->reads);
-	else if (p->runs >= PROGRAMS_BUSY && programs_queued(record) >= PROGRAMS_QUEUED)
-		job_conclude(out, "process", "cores", JOB_POSSIBLE,
+	else if (p->runs >= PROGRAMS_BUSY && programs_queued(record) >= PROGRAMS_QUEUED &&
+		 strcmp(job_cores_cause(record, out), "cpu") != 0)
+		job_conclude(out, "process", job_cores_cause(record, out), JOB_POSSIBLE,
 			"The programs that process %d starts (%s of their time) seem to hold the job up, and too few cores are free for them: they use %.1f cores",
 			pid, names, p->cores);
 	else if (p->runs >= PROGRAMS_BUSY)

@@ -38,6 +38,9 @@ struct observed {
 	double loader_s; /* that its loaders were seen for: less where all began meanwhile, and none ended */
 	struct observed_side trainer, loader, whole;
 	double readers; /* threads that read files, of a job in one process */
+	/* Of ranks without loaders: how many, and the one that waits least, which sets the pace of all; 0: it is no such job. */
+	size_t ranks;
+	double slow_rank;
 	double files_per_s;
 	bool hidden; /* of a process at work neither waits nor open files were seen */
 };
@@ -86,7 +89,8 @@ static void observed_add_process(struct observed *in, const json_t *process)
 				     : strcmp(role, "loader") == 0 ? &in->loader
 				     : strcmp(role, "whole") == 0  ? &in->whole
 								   : NULL;
-	if (!side)
+	if (!side || (side == &in->whole && in->ranks &&
+			     fabs(column_number(process, "pid") - in->slow_rank) > 0.5))
 		return;
 	in->hidden = in->hidden || column_text(process, "unknown")[0];
 	side->count += share;
@@ -121,6 +125,41 @@ static double observed_loader_seconds(const struct observed *in)
 	return most > 0 ? most : in->seconds;
 }
 
+static void observed_find_slow_rank(struct observed *in)
+{
+	const json_t *ranks = column_value(in->document, "ranks");
+	const json_t *row;
+	size_t i;
+	double least = INFINITY;
+	json_array_foreach(ranks, i, row)
+	{
+		if (!isnan(column_number(row, "loading")))
+			return;
+		if (column_number(row, "waits") < least) {
+			least = column_number(row, "waits");
+			in->slow_rank = column_number(row, "pid");
+		}
+	}
+	in->ranks = isfinite(least) ? json_array_size(ranks) : 0;
+}
+
+/* Programs that live for a moment each are one process that does it all. */
+static void observed_take_programs(struct observed *in)
+{
+	const json_t *programs = column_value(in->document, "programs");
+	if (!json_is_object(programs))
+		return;
+	const double looks = observed_or_zero(programs, "looks");
+	in->whole = (struct observed_side){.count = 1,
+		.cpu = observed_or_zero(programs, "cpu"),
+		.read = observed_or_zero(programs, "read_bytes_per_s"),
+		.looks = looks,
+		.runs = looks * observed_or_zero(programs, "runs"),
+		.file = looks * (observed_or_zero(programs, "reads") +
+					observed_or_zero(programs, "writes")),
+		.idle = looks * observed_or_zero(programs, "waits")};
+}
+
 static void observed_sum(struct observed *in, const json_t *document)
 {
 	const json_t *row;
@@ -129,12 +168,14 @@ static void observed_sum(struct observed *in, const json_t *document)
 		.seconds = column_number(document, "observed.seconds"),
 		.files_per_s = column_number(document, "files_per_s.value")};
 	in->loader_s = observed_loader_seconds(in);
+	observed_find_slow_rank(in);
 	json_array_foreach(column_value(document, "processes"), i, row)
 		observed_add_process(in, row);
 	json_array_foreach(column_value(document, "threads"), i, row) in->readers +=
 		observed_or_zero(row, "acts.read") + observed_or_zero(row, "acts.ring") +
 			observed_or_zero(row, "acts.file") >=
 		OBSERVED_READS;
+	observed_take_programs(in);
 	observed_end_side(&in->trainer);
 	observed_end_side(&in->loader);
 	observed_end_side(&in->whole);
@@ -195,6 +236,10 @@ static void observed_count(const struct observed *in, struct findings *out)
 	if (in->whole.count < 0.5)
 		return;
 	observed_add(out, FINDING_RANKS, FINDING_ASSUMED, 1, "no process loads for another one");
+	if (in->ranks)
+		findings_note(out,
+			"%zu ranks wait for each other: the case is of process %.0f alone, which waits least and sets the pace of all",
+			in->ranks, in->slow_rank);
 	if (in->readers >= 2)
 		observed_add(out, FINDING_WORKERS, FINDING_ASSUMED, in->readers,
 			"threads of the one process that read files");

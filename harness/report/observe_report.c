@@ -480,21 +480,6 @@ static enum ink observe_role_ink(const struct table_column *column, const json_t
 	return strcmp(column_text(row, "role"), "helper") == 0 ? INK_DIM : INK_PLAIN;
 }
 
-static const struct table_column process_columns[] = {
-	{.head = "process", .path = "pid"},
-	{.head = "role", .left = true, .path = "role", .ink_of = observe_role_ink},
-	{.head = "cores\nused", .path = "cpu", COLUMN_DECIMALS(2)},
-	{.head = "run-queue\nwait", .path = "run_queue_wait", .unit = COLUMN_SHARE, .keep = 2},
-	{.head = "file\nwait", .text_of = observe_files_cell},
-	{.head = "input\nwait", .text_of = observe_waits_cell},
-	{.head = "lock", .text_of = observe_locks_cell, .keep = 4},
-	{.head = "sleep", .path = "acts.time", .unit = COLUMN_SHARE, .keep = 5},
-	{.head = "read", .path = "read_bytes_per_s", .unit = COLUMN_RATE, .keep = 1},
-	{.head = "memory", .path = "resident_bytes", .unit = COLUMN_BYTES, .keep = 3},
-	{.head = "threads", .path = "threads", .unit = COLUMN_COUNT, .keep = 6},
-	{.head = "name", .left = true, .path = "name", .keep = 7},
-};
-
 static const struct table_column thread_columns[] = {
 	{.head = "process", .path = "pid"},
 	{.head = "thread", .path = "tid"},
@@ -529,6 +514,120 @@ static json_t *observe_first(const json_t *list, size_t most)
 		(void)json_array_append(out, json_array_get(list, i));
 	return out;
 }
+
+/* --- rows of processes that are alike ------------------------------------------------------------ */
+
+static bool observe_are_alike(const json_t *one, const json_t *other)
+{
+	static const char *const same[] = {"role", "name"};
+	for (size_t i = 0; i < COUNT(same); i++)
+		if (strcmp(column_text(one, same[i]), column_text(other, same[i])) != 0)
+			return false;
+	return json_equal(column_value(one, "parent"), column_value(other, "parent"));
+}
+
+/* Of the numbers at a path, of all that are like `one`: their mean; NAN: none is known. */
+static double observe_mean(
+	const json_t *all, const json_t *one, const char *path, double *least, double *most)
+{
+	const json_t *row;
+	size_t i;
+	double sum = 0;
+	size_t count = 0;
+	*least = INFINITY;
+	*most = -INFINITY;
+	json_array_foreach(all, i, row)
+	{
+		const double value = column_number(row, path);
+		if (!observe_are_alike(one, row) || isnan(value))
+			continue;
+		sum += value;
+		count++;
+		*least = fmin(*least, value);
+		*most = fmax(*most, value);
+	}
+	return count ? sum / (double)count : NAN;
+}
+
+/* One row for all that are like `one`: means, and of cores the range. */
+static json_t *observe_alike_row(const json_t *all, const json_t *one, size_t count)
+{
+	json_t *out = json_deep_copy(one);
+	json_t *const parts[] = {out, json_object_get(out, "acts")};
+	const json_t *const from[] = {one, column_value(one, "acts")};
+	double least;
+	double most;
+	for (size_t part = 0; part < COUNT(parts); part++) {
+		char path[64];
+		for (void *at = json_object_iter((json_t *)(uintptr_t)from[part]); at;
+			at = json_object_iter_next((json_t *)(uintptr_t)from[part], at)) {
+			const char *key = json_object_iter_key(at);
+			const json_t *value = json_object_iter_value(at);
+			(void)snprintf(path, sizeof path, "%s%s", part ? "acts." : "", key);
+			if (!json_is_object(value) && !json_is_string(value))
+				(void)json_object_set_new(parts[part], key,
+					fields_number(observe_mean(all, one, path, &least, &most)));
+		}
+	}
+	(void)observe_mean(all, one, "cpu", &least, &most);
+	(void)json_object_set_new(out, "cpu_least", fields_number(least));
+	(void)json_object_set_new(out, "cpu_most", fields_number(most));
+	(void)json_object_set_new(out, "pid", json_sprintf("%zu alike", count));
+	return out;
+}
+
+/* Some that are alike are told one by one, since one of them may be the slow one. */
+static json_t *observe_rows(const json_t *processes)
+{
+	enum { ALIKE_LEAST = 5 };
+	const json_t *row;
+	size_t i;
+	json_t *out = json_array();
+	json_array_foreach(processes, i, row)
+	{
+		size_t before = 0;
+		size_t count = 0;
+		for (size_t k = 0; k < json_array_size(processes); k++)
+			if (observe_are_alike(row, json_array_get(processes, k))) {
+				before += k < i;
+				count++;
+			}
+		if (count < ALIKE_LEAST)
+			(void)json_array_append_new(out, json_deep_copy(row));
+		else if (before == 0)
+			(void)json_array_append_new(out, observe_alike_row(processes, row, count));
+	}
+	return out;
+}
+
+static void observe_cores_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const double cpu = column_number(row, "cpu");
+	const double least = column_number(row, "cpu_least");
+	(void)column;
+	if (!isnan(cpu))
+		buffer_format(out, "%.2f", cpu);
+	if (!isnan(least))
+		buffer_format(out, " (%.2f-%.2f)", least, column_number(row, "cpu_most"));
+}
+
+static const struct table_column process_columns[] = {
+	{.head = "process", .path = "pid"},
+	{.head = "role", .left = true, .path = "role", .ink_of = observe_role_ink},
+	{.head = "cores\nused", .text_of = observe_cores_cell},
+	{.head = "run-queue\nwait", .path = "run_queue_wait", .unit = COLUMN_SHARE, .keep = 2},
+	{.head = "file\nwait", .text_of = observe_files_cell},
+	{.head = "input\nwait", .text_of = observe_waits_cell},
+	{.head = "lock", .text_of = observe_locks_cell, .keep = 4},
+	{.head = "sleep", .path = "acts.time", .unit = COLUMN_SHARE, .keep = 5},
+	{.head = "read", .path = "read_bytes_per_s", .unit = COLUMN_RATE, .keep = 1},
+	{.head = "memory", .path = "resident_bytes", .unit = COLUMN_BYTES, .keep = 3},
+	{.head = "threads", .path = "threads", .unit = COLUMN_COUNT, .keep = 6},
+	{.head = "name", .left = true, .path = "name", .keep = 7},
+};
+
+/* --- the parts of the text ----------------------------------------------------------------------- */
 
 static json_t *observe_files_read(const json_t *files)
 {
@@ -677,8 +776,9 @@ static void observe_say_rates(const json_t *document, struct medium *medium)
 void observe_text(const json_t *document, struct medium *medium, bool verbose)
 {
 	const size_t all = json_array_size(column_value(document, "processes"));
-	json_t *processes =
-		observe_first(column_value(document, "processes"), verbose ? all : PROCESSES_SHOWN);
+	const json_t *each = column_value(document, "processes");
+	json_t *rows = verbose ? observe_first(each, all) : observe_rows(each);
+	json_t *processes = observe_first(rows, verbose ? all : PROCESSES_SHOWN);
 	json_t *threads = observe_first(
 		column_value(document, "threads"), verbose ? OBSERVE_THREADS_MAX : THREADS_SHOWN);
 	json_t *files = observe_files_read(column_value(document, "files"));
@@ -690,11 +790,12 @@ void observe_text(const json_t *document, struct medium *medium, bool verbose)
 	observe_say_about(document, medium);
 	medium_space(medium);
 	medium_table(medium, process_columns, COUNT(process_columns), processes, "processes");
-	if (json_array_size(processes) < all) {
-		buffer_format(
-			&text, "%zu more processes: --verbose", all - json_array_size(processes));
+	if (json_array_size(processes) < json_array_size(rows)) {
+		buffer_format(&text, "%zu more rows: --verbose",
+			json_array_size(rows) - json_array_size(processes));
 		medium_note(medium, &text);
 	}
+	json_decref(rows);
 	if (verbose || all == 1) {
 		medium_space(medium);
 		medium_table(medium, thread_columns, COUNT(thread_columns), threads, "threads");

@@ -215,6 +215,39 @@ static void loaders_that_began_late_are_counted(void **state)
 	findings_close(&findings);
 }
 
+/* Ranks without loaders: the one that waits least sets the pace, and the case is of it alone.  Programs that live for a moment each
+ * use what the kernel counted for those who start them. */
+static void ranks_and_short_programs_are_taken_for_what_they_are(void **state)
+{
+	(void)state;
+	static const char slow_rank[] =
+		"\"ranks\":[{\"pid\":1,\"rank\":0,\"waits\":0.7,\"loading\":null},"
+		"{\"pid\":2,\"rank\":1,\"waits\":0.1,\"loading\":null}],\"processes\"";
+	const char *const changes[][2] = {{"\"processes\"", slow_rank},
+		{"\"role\":\"loader\"", "\"pid\":1,\"role\":\"whole\""},
+		{"\"role\":\"loader\"", "\"pid\":2,\"role\":\"whole\""},
+		{"\"role\":\"trainer\"", "\"pid\":3,\"role\":\"helper\""}};
+	const char *const programs[][2] = {
+		{"\"processes\"",
+			"\"programs\":{\"cpu\":0.9,\"read_bytes_per_s\":7e6,\"looks\":100,"
+			"\"runs\":0.9,\"reads\":0.1},\"processes\""},
+		{"\"role\":\"loader\"", "\"role\":\"whole\""},
+		{"\"role\":\"loader\"", "\"role\":\"helper\""},
+		{"\"role\":\"trainer\"", "\"role\":\"helper\""}};
+	struct findings findings;
+	write_changed(changes, 4);
+	findings_open(&findings);
+	assert_int_equal(findings_from_observed(&findings, path, &err), 0);
+	near(&findings, FINDING_READ_RATE, 5e6); /* of one of them */
+	assert_int_equal(findings.note_count, 1);
+	findings_close(&findings);
+	write_changed(programs, 4);
+	findings_open(&findings);
+	assert_int_equal(findings_from_observed(&findings, path, &err), 0);
+	near(&findings, FINDING_READ_RATE, 7e6);
+	findings_close(&findings);
+}
+
 static void verdict_of(const char *stage, const char *resource, const char *wanted_stage,
 	const char *wanted_resource)
 {
@@ -654,6 +687,7 @@ int main(void)
 		cmocka_unit_test(an_observed_job_tells_what_a_sample_takes),
 		cmocka_unit_test(who_takes_the_cores_is_left_open_where_others_do),
 		cmocka_unit_test(loaders_that_began_late_are_counted),
+		cmocka_unit_test(ranks_and_short_programs_are_taken_for_what_they_are),
 		cmocka_unit_test(files_of_many_samples_are_no_samples),
 		cmocka_unit_test(what_was_not_seen_tells_nothing),
 		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
