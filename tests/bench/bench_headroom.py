@@ -25,8 +25,8 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "jobs"), os.path.join(ROOT, "pipelin
 # Arguments of the loader, of which each sample may wait for `store` ms; the step: ms that it sleeps (a device) or computes in
 # `threads` threads (which compete with the workers).  The first two wait nearly all the time: a busy node hardly changes them.
 JOBS = {
-    "store": dict(workers=2, store=12, sleep=80),  # 16 samples in 192 ms, of two workers a batch in 96
-    "stored": dict(workers=2, store=5, sleep=80),  # it keeps up
+    "store": dict(workers=2, crop=16, store=12, sleep=80),  # 16 samples in 192 ms, of two workers a batch in 96
+    "stored": dict(workers=2, crop=16, store=5, sleep=80),  # it keeps up
     "decode": dict(workers=1, sleep=4),  # one worker gives less than the step takes
     "balanced": dict(workers=2, sleep=40),
     "step": dict(workers=2, sleep=90),  # the loader keeps up
@@ -38,7 +38,7 @@ WARM_S = 4
 
 def loader_of(job, folder, batches=False):
     import torch_job
-    options = argparse.Namespace(folder=folder, batch=16, crop=112, workers=job["workers"], prefetch=2, python_ms=0, lock_ms=0,
+    options = argparse.Namespace(folder=folder, batch=16, crop=job.get("crop", 112), workers=job["workers"], prefetch=2, python_ms=0, lock_ms=0,
                                  collate_ms=0)
     loader = torch_job.make_loader(options)
     if job.get("store"):
@@ -110,6 +110,7 @@ def main():
     parser.add_argument("--block", type=float, default=6)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--turns", type=int, default=6)
+    parser.add_argument("--data", choices=("photos", "thumbs"), default="photos")
     parser.add_argument("--files", type=int, default=320)
     parser.add_argument("--out", help="a line of JSON a job is added there")
     if "--child" in sys.argv:
@@ -118,8 +119,8 @@ def main():
         return
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
-        folder = os.path.join(work, "photos")
-        subprocess.run([sys.executable, os.path.join(ROOT, "tests", "jobs", "torch_job.py"), "--make", "photos", "--files",
+        folder = os.path.join(work, options.data)
+        subprocess.run([sys.executable, os.path.join(ROOT, "tests", "jobs", "torch_job.py"), "--make", options.data, "--files",
                         str(options.files), folder], check=True)
         for name in options.names or JOBS:
             job, log = JOBS[name], os.path.join(work, name + ".csv")
