@@ -17,21 +17,23 @@ static const double QUEUED = 0.2; /* run-queue wait, of wall time: too few cores
 					    cheaper work gains more than cores do */
 /* At locks: of those that have one lock among them all but one wait at any moment, where it is what limits them; sure is how many
  * are at most at work outside of it. */
-static const double LOCKED = 0.3, LOCKED_OF_OTHERS = 0.6, LOCKED_OUTSIDE = 1.3;
+static const double LOCKED = 0.3, LOCKED_OF_OTHERS = 0.6, LOCKED_OUTSIDE = 1.5;
 static const double SATURATED = 0.8;
 static const double ASLEEP = 0.5;   /* of the loaders' time, by their own choice */
 static const double UNEVEN = 0.4;   /* between the busiest and the least busy loader */
 static const double SEEN_CPU = 0.3; /* of the time: less is no evidence of work on a core */
 static const double FAULTING = 0.2; /* of the time, in page faults that wait */
 static const double SHORT = 0.3;    /* of bytes from a device: they had been in memory before */
-static const double HALF = 0.5;     /* of the time, or of CPU time: most of it */
-static const double CLEAR = 0.15;   /* of the time: a cause leads the next by so much */
+static const double AVOIDABLE = 0.2, AVOIDABLE_MUCH = 0.35; /* of the trainer's time */
+static const double HALF = 0.5;   /* of the time, or of CPU time: most of it */
+static const double CLEAR = 0.15; /* of the time: a cause leads the next by so much */
 static const double THROTTLED = 0.1, THROTTLED_MUCH = 0.3; /* of a quota's periods */
 static const double FILLED = 0.7; /* of the cores that the job may use, by itself */
 static const double OTHERS = 0.2; /* of the node's cores, by others */
 static const double NODE_FULL = 0.85;
 static const double CROWD = 2; /* runnable threads of the job for each core: more than work needs */
-static const double HANDING = 0.2; /* of CPU time, for copies, serialisation and queues */
+static const double WRITING = 0.05; /* of the trainer's time, in writes and fsync */
+static const double HANDING = 0.2;  /* of CPU time, for copies, serialisation and queues */
 enum { CLASS_SAMPLES_LEAST = 50 };
 
 struct cause_input {
@@ -44,7 +46,7 @@ struct cause_input {
 
 /* --- CPU time by what it is for ----------------------------------------------------------------- */
 
-enum cause_part { PART_PREPARES, PART_HANDS_OVER, PART_COMPUTES, PARTS };
+enum cause_part { PART_PREPARES, PART_HANDS_OVER, PART_COMPUTES, PART_KERNEL, PARTS };
 
 /* Shares of a role's CPU time that can be told; false: too few samples. */
 static bool cause_parts(const struct cause_input *in, enum job_role role, double parts[PARTS])
@@ -57,7 +59,7 @@ static bool cause_parts(const struct cause_input *in, enum job_role role, double
 		[JOB_CLASS_COPY] = PART_HANDS_OVER,
 		[JOB_CLASS_SERIAL] = PART_HANDS_OVER,
 		[JOB_CLASS_QUEUE] = PART_HANDS_OVER,
-		[JOB_CLASS_KERNEL] = PARTS,
+		[JOB_CLASS_KERNEL] = PART_KERNEL,
 		[JOB_CLASS_BLAS] = PART_COMPUTES,
 		[JOB_CLASS_TENSOR] = PART_COMPUTES,
 		[JOB_CLASS_LIBC] = PARTS,
@@ -71,7 +73,7 @@ static bool cause_parts(const struct cause_input *in, enum job_role role, double
 			parts[part_of[k]] += shares[k];
 	/* The kernel maps and copies what is handed over. */
 	if (parts[PART_HANDS_OVER] >= HANDING)
-		parts[PART_HANDS_OVER] += shares[JOB_CLASS_KERNEL];
+		parts[PART_HANDS_OVER] += parts[PART_KERNEL];
 	/* Allocation is done for Python's objects, where there is Python. */
 	if (shares[JOB_CLASS_PYTHON] > parts[PART_COMPUTES])
 		parts[PART_PREPARES] += shares[JOB_CLASS_LIBC];
@@ -408,7 +410,10 @@ static bool cause_split(
 	const struct job_side *h = t->head;
 	const double runs = h->runs; /* what waits for a core is work as well */
 	const bool known = cause_parts(in, t->role, parts);
-	of[CAUSE_WRITE] = h->write;
+	/* What the kernel computes for a thread that is seen in writes is for these. */
+	const double writes =
+		h->write >= WRITING ? h->acts[JOB_WAITS_HELD] + runs * parts[PART_KERNEL] : 0;
+	of[CAUSE_WRITE] = h->write + (known ? writes : 0);
 	of[CAUSE_READ] = h->file;
 	of[CAUSE_PREPARE] = known ? runs * parts[PART_PREPARES] : 0;
 	of[CAUSE_HAND_OVER] = known ? runs * parts[PART_HANDS_OVER] : 0;
@@ -428,7 +433,7 @@ static void cause_say_trainer(struct cause_input *in, const struct cause_trainer
 	switch (cause) {
 	case CAUSE_WRITE:
 		job_conclude(out, "step", "write", certainty,
-			"Writing files seems to hold the job up: the trainer's own thread waits in writes and fsync %.0f %% of the time%.160s",
+			"Writing files seems to hold the job up: the trainer's own thread is in writes and fsync %.0f %% of the time%.160s",
 			100 * share, others);
 		job_say(&out->next,
 			"write in another thread or less often, and call fsync once at the end: checkpoints and logs need not stop the training");
@@ -465,6 +470,16 @@ static void cause_say_trainer(struct cause_input *in, const struct cause_trainer
 	}
 }
 
+/* What takes most of its time.  The step's own pace (it sleeps, or waits for a device) is what a trainer is for: anything else that it does
+ * between two steps is named before that, once it costs enough. */
+static int cause_of_trainer(const double of[CAUSES])
+{
+	int most = CAUSE_WRITE;
+	for (int i = 0; i < CAUSE_REST; i++)
+		most = of[i] > of[most] ? i : most;
+	return of[most] >= AVOIDABLE || of[most] > of[CAUSE_REST] ? most : CAUSE_REST;
+}
+
 /* The trainer has the work: what its first thread spends most of its time on. */
 static void job_conclude_trainer(struct cause_input *in, const struct cause_trainer *t)
 {
@@ -472,14 +487,11 @@ static void job_conclude_trainer(struct cause_input *in, const struct cause_trai
 	const bool alone = !t->others;
 	const char *cores;
 	double of[CAUSES] = {0};
-	int most = CAUSE_REST;
-	int next = CAUSE_WRITE;
 	const bool known = cause_split(in, t, of);
+	const int most = cause_of_trainer(of);
+	int next = most == CAUSE_WRITE ? CAUSE_READ : CAUSE_WRITE;
 	for (int i = 0; i < CAUSES; i++)
-		most = of[i] > of[most] ? i : most;
-	next = most == CAUSE_WRITE ? CAUSE_REST : CAUSE_WRITE;
-	for (int i = 0; i < CAUSES; i++)
-		next = i != most && of[i] > of[next] ? i : next;
+		next = i != most && i != CAUSE_REST && of[i] > of[next] ? i : next;
 	if (most != CAUSE_WRITE && most != CAUSE_REST && cause_lacks_cores(in, t->side, &cores)) {
 		job_conclude(out, alone ? "process" : "step", cores,
 			t->starved < FED && cause_surely_cores(t->side, cores) ? JOB_LIKELY
@@ -494,11 +506,14 @@ static void job_conclude_trainer(struct cause_input *in, const struct cause_trai
 			"No thread that reads or computes is busy all the time: the step's own pace, a device or a wait between threads seems to limit the job");
 		return;
 	}
-	const bool clear = of[most] >= HALF && of[most] - of[next] >= CLEAR;
+	const double sure = most == CAUSE_WRITE     ? AVOIDABLE
+			    : most == CAUSE_COMPUTE ? HALF
+						    : AVOIDABLE_MUCH;
+	const bool clear = of[most] >= sure && of[most] - of[next] >= CLEAR;
 	const bool told = most != CAUSE_COMPUTE || known;
 	cause_say_trainer(in, t, most, of[most],
 		t->starved < FED && clear && told && !in->others &&
-				!(in->device && most != CAUSE_WRITE)
+				!(in->device && most != CAUSE_WRITE && most != CAUSE_REST)
 			? JOB_LIKELY
 			: JOB_POSSIBLE,
 		known);
@@ -699,7 +714,7 @@ static bool cause_find_turns(
  * place uses less, or more than one of it runs. */
 static bool job_conclude_turns(struct cause_input *in)
 {
-	static const double ONE_CORE_LEAST = 0.7, ONE_CORE_MOST = 1.25, RUN_AT_ONCE = 1.5;
+	static const double ONE_CORE_LEAST = 0.7, ONE_CORE_MOST = 1.5, RUN_AT_ONCE = 1.5;
 	struct cause_turns turns;
 	double parts[PARTS];
 	if (!cause_find_turns(in->record, in->out, &turns) || turns.waiting < HALF ||

@@ -553,14 +553,15 @@ static void test_turns(void **state)
 }
 
 /* A trainer that has the work while its loaders have none: by what its first thread does, and by its CPU time's classes. */
+static uint64_t trainer_classes[JOB_PROCESSES_MAX][JOB_CLASSES];
+static const struct job_profile trainer_profile = {.classes = trainer_classes, .samples = 1000};
+
 static void trainer_does(enum job_act act, enum job_class class, const char *stage,
 	const char *resource, enum job_certainty certainty)
 {
-	static uint64_t classes[JOB_PROCESSES_MAX][JOB_CLASSES];
-	const struct job_profile profile = {.classes = classes, .samples = 1000};
-	memset(classes, 0, sizeof classes);
-	classes[1][class] = 900;
-	classes[1][JOB_CLASS_LIBC] = 100;
+	memset(trainer_classes, 0, sizeof trainer_classes);
+	trainer_classes[1][class] = 900;
+	trainer_classes[1][JOB_CLASS_LIBC] = 100;
 	(void)empty_record(NULL);
 	loaders(0, JOB_RUNS, 10, 90, 0);
 	struct job_thread *first = &threads[1];
@@ -569,7 +570,7 @@ static void trainer_does(enum job_act act, enum job_class class, const char *sta
 	memset(first->looks, 0, sizeof first->looks);
 	does(&processes[1], act, LOOKS * 9 / 10);
 	does(&processes[1], JOB_WAITS_TIME, LOOKS / 10);
-	job_verdict_find(&record, class == JOB_CLASSES ? NULL : &profile, &verdict);
+	job_verdict_find(&record, &trainer_profile, &verdict);
 	assert_verdict(stage, resource);
 	assert_int_equal(verdict.certainty, certainty);
 }
@@ -584,9 +585,21 @@ static void test_trainer(void **state)
 	trainer_does(JOB_WAITS_SYNC, JOB_CLASS_PYTHON, "step", "write", JOB_LIKELY);
 	trainer_does(JOB_WAITS_WRITE, JOB_CLASS_PYTHON, "step", "write", JOB_LIKELY);
 	trainer_does(JOB_WAITS_TIME, JOB_CLASS_PYTHON, "step", "unknown", JOB_LIKELY);
+	/* The step's own pace takes most of the time, and what the trainer does between two steps enough. */
+	trainer_does(JOB_RUNS, JOB_CLASS_PYTHON, "trainer", "cpu", JOB_LIKELY);
+	processes[1].looks[JOB_RUNS] = threads[1].looks[JOB_RUNS] = LOOKS * 4 / 10;
+	processes[1].looks[JOB_WAITS_TIME] = threads[1].looks[JOB_WAITS_TIME] = LOOKS * 6 / 10;
+	job_verdict_find(&record, &trainer_profile, &verdict);
+	assert_verdict("trainer", "cpu");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	processes[1].looks[JOB_RUNS] = threads[1].looks[JOB_RUNS] = LOOKS / 10;
+	processes[1].looks[JOB_WAITS_TIME] = threads[1].looks[JOB_WAITS_TIME] = LOOKS * 9 / 10;
+	job_verdict_find(&record, &trainer_profile, &verdict);
+	assert_verdict("step", "unknown");
 	/* With a GPU open a thread that waits for it may spin in any code. */
+	trainer_does(JOB_RUNS, JOB_CLASS_PYTHON, "trainer", "cpu", JOB_LIKELY);
 	processes[1].device = true;
-	job_verdict_find(&record, NULL, &verdict);
+	job_verdict_find(&record, &trainer_profile, &verdict);
 	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
 	/* Both wait: the workers for room in the pipe, the trainer for the rest of what it reads. */
 	(void)empty_record(NULL);
