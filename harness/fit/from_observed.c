@@ -454,13 +454,31 @@ static void observed_mounts(const json_t *document, struct findings *out)
 			seconds / calls * NS_PER_SECOND, NULL);
 }
 
+/* Cores that processes beside the job kept busy. */
+static double observed_others(const json_t *document)
+{
+	const json_t *processes = column_value(document, "processes");
+	const double seconds = column_number(document, "observed.seconds");
+	double others = column_number(document, "observed.node_busy_cores");
+	for (size_t i = 0; i < json_array_size(processes); i++) {
+		const json_t *process = json_array_get(processes, i);
+		const double cpu =
+			column_number(process, "cpu") * column_number(process, "seconds");
+		others -= isnan(cpu) ? 0 : cpu / seconds;
+	}
+	return others;
+}
+
 static void observed_node(const json_t *document, struct findings *out)
 {
 	const double growth = column_number(document, "resident_growth_per_s");
+	const double others = observed_others(document);
 	observed_add(out, FINDING_CORES, FINDING_MEASURED,
 		column_number(document, "observed.allowed_cpus"), NULL);
 	observed_add(out, FINDING_CPU_QUOTA, FINDING_MEASURED,
 		column_number(document, "observed.quota_cores"), NULL);
+	observed_add(out, FINDING_OTHERS, FINDING_DERIVED, others > 0 || isnan(others) ? others : 0,
+		"cores of the node that were busy less those of the job");
 	if (fabs(growth) > OBSERVED_STEADY)
 		observed_add(out, FINDING_MEMORY_GROWTH, FINDING_MEASURED, growth, NULL);
 }
@@ -483,21 +501,6 @@ static const char *observed_stages_of_both(const struct findings *out)
 			   read->value > cpu->value;
 	return reads ? STAGE_READ_NAME " or " STAGE_STEP_NAME
 		     : STAGE_DECODE_NAME " or " STAGE_STEP_NAME;
-}
-
-/* Cores that processes beside the job kept busy. */
-static double observed_others(const json_t *document)
-{
-	const json_t *processes = column_value(document, "processes");
-	const double seconds = column_number(document, "observed.seconds");
-	double others = column_number(document, "observed.node_busy_cores");
-	for (size_t i = 0; i < json_array_size(processes); i++) {
-		const json_t *process = json_array_get(processes, i);
-		const double cpu =
-			column_number(process, "cpu") * column_number(process, "seconds");
-		others -= isnan(cpu) ? 0 : cpu / seconds;
-	}
-	return others;
 }
 
 /* The words of `observe` in those of a diagnosis, as far as one operating point tells. */

@@ -20,6 +20,7 @@ static const double TWIN_WAIT_FAR = 0.4;  /* that two jobs differ by which are l
 static const double TWIN_CPU_NEAR = 0.25; /* of the loader's CPU time */
 static const double TWIN_MISSING =
 	0.25; /* of a loader's time for a sample that is made up at most */
+static const double TWIN_OTHERS = 0.25; /* cores: fewer take none from a job */
 enum { TWIN_LINE_BYTES = 240 };
 
 const char *twin_cannot_check(const struct case_file *file, double cores_here)
@@ -263,6 +264,7 @@ static int twin_compare_all(struct case_file *file, const struct twin_run *run, 
 int twin_judge(struct case_file *file, const struct twin_run *run, struct error *err)
 {
 	const struct finding *rate = &file->observed.known[FINDING_THROUGHPUT];
+	const struct finding *others = &file->observed.known[FINDING_OTHERS];
 	const double wait = twin_wait_share(file);
 	const double factor = run->rate / rate->value;
 	const enum twin_cause cause = twin_cause_of(file, run);
@@ -292,8 +294,12 @@ int twin_judge(struct case_file *file, const struct twin_run *run, struct error 
 			run->disturbed);
 	if (off || waits || cause == TWIN_CAUSE_OTHER_STAGE) {
 		const size_t used = strlen(why);
-		check = run->disturbed[0] ? CASE_CHECK_UNCHECKED : CASE_CHECK_UNFAITHFUL;
-		if (run->disturbed[0])
+		/* Others make no twin faster; but the job may have been slowed down by others when it was observed. */
+		const bool faster = off && factor > 1 && others->how != FINDING_UNKNOWN &&
+				    others->value < TWIN_OTHERS;
+		const bool excused = run->disturbed[0] && !faster;
+		check = excused ? CASE_CHECK_UNCHECKED : CASE_CHECK_UNFAITHFUL;
+		if (excused)
 			(void)snprintf(why + used, sizeof why - used,
 				"; but %s: fit it again on a quiet node", run->disturbed);
 	}

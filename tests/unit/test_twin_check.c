@@ -97,6 +97,12 @@ static void a_twin_unlike_its_job_is_not(void **state)
 	expect(CASE_CHECK_UNFAITHFUL, "0.84 times");
 	run.disturbed = "others kept 2 cores busy";
 	expect(CASE_CHECK_UNCHECKED, "others kept 2 cores busy: fit it again on a quiet node");
+	/* Others make no twin faster, unless they were there when the job was observed. */
+	run.rate = 150;
+	know(FINDING_OTHERS, FINDING_DERIVED, 0.1);
+	expect(CASE_CHECK_UNFAITHFUL, "1.5 times");
+	file.observed.known[FINDING_OTHERS].value = 1;
+	expect(CASE_CHECK_UNCHECKED, "fit it again on a quiet node");
 	run.disturbed = "";
 	run.rate = 100;
 	run.wait = 0.1;
