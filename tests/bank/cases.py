@@ -2,13 +2,14 @@
 """The public cases (configs/cases/): does the verdict name the cause, does the fix gain what is predicted, do the decoys gain
 nothing?  Each case is diagnosed, then measured in turns with its decoys and its fix, quiet and beside one busy core.
 
-    tests/bank/cases.py PROGRAM [--only NAME ...] [--blocks N] [--beside quiet,busy] [--out FILE.json] [--page FILE.md]
+    tests/bank/cases.py PROGRAM [--only NAME ...] [--blocks N] [--beside quiet,busy,any] [--out FILE.json] [--page FILE.md]
 
-Right is: one of the case's stages, and of its resources; beside a busy core "external" is right, too, of that stage.  A run that
-was to be quiet and has that verdict was not, and is not scored.  Predicted is what `mlbench what-if` says of the fix; where that does
-not model a key, the throughput of the next bottleneck in the diagnosis, and the report says "next".  A decoy gains nothing
-if by the measured 95 % interval it may gain less than 5 %.  --page replaces what that page says of the cases that ran.  --from
-FILE.json takes earlier results instead of measuring.  Exit status: 0 all, 1 one is missed, 3 a case could not be run."""
+Right is: one of the case's stages, and of its resources; beside a busy core "external" is right, too, of that stage. A run that
+was to be quiet and has that verdict was not, and is not scored. --beside any plants nothing, on a machine that others use.
+Predicted is what `mlbench what-if` says of the fix; where that does not model a key, the throughput of the next bottleneck in
+the diagnosis, and the report says "next". A decoy gains nothing if by the measured 95 % interval it may gain less than 5 %.
+--page replaces what that page says of the cases that ran. --from FILE.json takes earlier results instead of measuring. Exit
+status: 0 all, 1 one is missed, 3 a case could not be run."""
 
 import argparse
 import contextlib
@@ -103,6 +104,8 @@ class Bank:
         folder, self.others = os.path.join(self.work, "diagnosed"), []
         shutil.rmtree(folder, ignore_errors=True)
         diagnosis = self.call("diagnose", case["path"], "--json", "--out", folder, good=(0, 3))
+        if "verdict" not in diagnosis:
+            raise Cannot("diagnose: " + str(diagnosis.get("error")))
         keys = {row["key"] for row in self.call("check", case["path"], "--json")["twin"]["keys"]}
         case["short"] = dict({} if "measure.duration" in keys else SHORT, **{"measure.repeats": "1"})
         verdict = diagnosis["verdict"]
@@ -138,7 +141,7 @@ def settings_of(changes):
 @contextlib.contextmanager
 def busy(kind):
     """One core that a program of somebody else's keeps busy."""
-    if kind == "quiet":
+    if kind != "busy":
         yield
         return
     core = str(max(os.sched_getaffinity(0)))
