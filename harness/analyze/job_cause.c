@@ -48,7 +48,7 @@ struct cause_input {
 
 enum cause_part { PART_PREPARES, PART_HANDS_OVER, PART_COMPUTES, PART_KERNEL, PARTS };
 
-/* Shares of a role's CPU time that can be told; false: too few samples. */
+/* Shares of a role's CPU time; false: too few samples, or most of them in code that is not known. */
 static bool cause_parts(const struct cause_input *in, enum job_role role, double parts[PARTS])
 {
 	static const enum cause_part part_of[JOB_CLASSES] = {
@@ -77,7 +77,8 @@ static bool cause_parts(const struct cause_input *in, enum job_role role, double
 	/* Allocation is done for Python's objects, where there is Python. */
 	if (shares[JOB_CLASS_PYTHON] > parts[PART_COMPUTES])
 		parts[PART_PREPARES] += shares[JOB_CLASS_LIBC];
-	return samples >= CLASS_SAMPLES_LEAST;
+	return samples >= CLASS_SAMPLES_LEAST &&
+	       parts[PART_PREPARES] + parts[PART_HANDS_OVER] + parts[PART_COMPUTES] >= HALF;
 }
 
 /* --- cores -------------------------------------------------------------------------------------- */
@@ -519,7 +520,7 @@ static void job_conclude_trainer(struct cause_input *in, const struct cause_trai
 		known);
 	if (!told)
 		job_say(&out->unknown,
-			"whether that is the step or the preparation of data: its CPU time was not sampled");
+			"whether that is the step or the preparation of data: its CPU time was not sampled, or is in code that is not known");
 	else if (of[next] > FED)
 		job_say(&out->unknown,
 			"whether removing that alone helps: it takes %.0f %% of the trainer's time, and what comes next %.0f %%",

@@ -585,6 +585,7 @@ static void test_trainer(void **state)
 	trainer_does(JOB_WAITS_SYNC, JOB_CLASS_PYTHON, "step", "write", JOB_LIKELY);
 	trainer_does(JOB_WAITS_WRITE, JOB_CLASS_PYTHON, "step", "write", JOB_LIKELY);
 	trainer_does(JOB_WAITS_TIME, JOB_CLASS_PYTHON, "step", "unknown", JOB_LIKELY);
+	trainer_does(JOB_RUNS, JOB_CLASS_OTHER, "step", "cpu", JOB_POSSIBLE); /* whatever that is */
 	/* The step's own pace takes most of the time, and what the trainer does between two steps enough. */
 	trainer_does(JOB_RUNS, JOB_CLASS_PYTHON, "trainer", "cpu", JOB_LIKELY);
 	processes[1].looks[JOB_RUNS] = threads[1].looks[JOB_RUNS] = LOOKS * 4 / 10;
