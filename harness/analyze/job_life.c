@@ -19,11 +19,12 @@ enum {
 };
 static const double LIFE_LAG_S = 0.25;                               /* an end is seen so late */
 static const double LIFE_START_COSTS = 0.15, LIFE_START_MUCH = 0.25; /* of the time */
-static const double LIFE_MOST_OF_WAITS = 0.5, LIFE_CROWDED = 0.2;
+static const double LIFE_MOST_OF_WAITS = 0.4, LIFE_CROWDED = 0.2;
 static const double LIFE_YOUNG = 0.5;      /* of the trainer's age: its workers are not its first */
 static const double LIFE_PAUSE_S = 0.4;    /* shorter ones are the job's beat */
 static const double LIFE_PAUSE_MOST = 0.7; /* of the time: more of it is no pause */
 static const double LIFE_REGULAR = 0.35;   /* of the median period */
+static const double LIFE_MOST_OF_WATCH = 0.5;
 static const double LIFE_PAUSE_LEAST = 0.05; /* of the time */
 static const double LIFE_GROWS = 1 << 20;    /* bytes/s */
 static const double LIFE_PERIODS = 2.2;      /* of what repeats have to be watched */
@@ -205,32 +206,6 @@ static size_t life_starved_bins(const struct job_track *track, size_t from, size
 	return bin - from;
 }
 
-/* The longest waits that a trainer has while its workers are there, s: nine of ten are no longer. */
-static double life_usual_wait(const struct job_record *record, const struct job_track *track,
-	const struct life_generation *of, size_t count)
-{
-	double waits[JOB_BINS_MAX];
-	size_t wait_count = 0;
-	size_t next = 0;
-	const size_t end = life_bins(record);
-	const double forking_s = (LIFE_FORKING_BINS + 2) * record->bin_s;
-	for (size_t bin = 0; bin < end;) {
-		const size_t bins = life_starved_bins(track, bin, end);
-		const double begin_s = (double)bin * record->bin_s;
-		const double end_s = (double)(bin + bins + 1) * record->bin_s;
-		while (next < count && of[next].last_s + forking_s < begin_s)
-			next++;
-		/* One in which a generation began is no usual one. */
-		const bool starts =
-			next < count && of[next].first_s > 0 && of[next].first_s < end_s;
-		if (bins > 0 && !starts)
-			waits[wait_count++] = (double)bins * record->bin_s;
-		bin += bins + 1;
-	}
-	const double usual = life_quantile(waits, wait_count, 0.9);
-	return isnan(usual) ? 0 : usual;
-}
-
 /* Bins at the begin of these in which a trainer runs still, since forking has much to copy. */
 static size_t life_forking_bins(const struct job_track *track, size_t from, size_t end)
 {
@@ -245,31 +220,58 @@ static size_t life_forking_bins(const struct job_track *track, size_t from, size
 	return bin - from;
 }
 
-/* Of one trainer: how long it waited for workers that had just begun. */
-static double life_starts(const struct job_record *record, uint32_t trainer,
-	const struct life_generation *of, size_t count, double starts[LIFE_VALUES_MAX],
-	size_t *start_count)
+/* Of one trainer and its generations. */
+struct life_starts {
+	size_t count;   /* starts that were seen */
+	double waits_s; /* from the births to what the trainer does next, of all of them */
+	size_t active,
+		starved; /* bins of the rest of their lives: it does something, or it only waits */
+};
+
+static void life_watch_rest(
+	const struct job_track *track, size_t from, size_t end, struct life_starts *out)
 {
-	const struct job_track *track = life_track_of(record, trainer);
-	const size_t end = life_bins(record);
-	double sum = 0;
-	if (!track)
-		return 0;
-	const double usual = life_usual_wait(record, track, of, count);
-	for (size_t i = 1; i < count; i++) {
-		if (of[i].first_s <= 0 || *start_count == LIFE_VALUES_MAX)
-			continue;
-		const size_t birth = (size_t)(of[i].last_s / record->bin_s);
-		const size_t begin = birth + 1 + life_forking_bins(track, birth + 1, end);
-		if (begin >= end)
-			continue;
-		const size_t bins = life_starved_bins(track, begin, end);
-		const double start = fmax(
-			of[i].last_s - of[i].first_s + (double)bins * record->bin_s - usual, 0);
-		starts[(*start_count)++] = start;
-		sum += start;
+	for (size_t bin = from; bin < end; bin++) {
+		unsigned phases[JOB_PHASES];
+		const unsigned all = life_bin(track, bin, phases);
+		out->active += all > phases[JOB_PHASE_STARVED];
+		out->starved += all > 0 && all == phases[JOB_PHASE_STARVED];
 	}
-	return sum;
+}
+
+static void life_watch_starts(const struct job_record *record, const struct job_track *track,
+	const struct life_generation *of, size_t count, struct life_starts *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		const double until_s = i + 1 < count ? of[i + 1].first_s : record->watched_s;
+		const size_t bins = life_bins(record);
+		const size_t until = (size_t)(fmax(until_s, 0) / record->bin_s);
+		const size_t end = until < bins ? until : bins;
+		size_t bin = 0;
+		if (i > 0 && of[i].first_s > 0) {
+			const size_t birth = (size_t)(of[i].last_s / record->bin_s) + 1;
+			bin = birth + life_forking_bins(track, birth, end);
+			if (bin >= end)
+				continue;
+			const size_t starved = life_starved_bins(track, bin, end);
+			bin += starved;
+			out->waits_s +=
+				of[i].last_s - of[i].first_s + (double)starved * record->bin_s;
+			out->count++;
+		}
+		life_watch_rest(track, bin, end, out);
+	}
+}
+
+/* How long a trainer waits for a generation beyond what it takes the workers to prepare a batch each, which is as many times the
+ * wait for a batch at other times as there are workers. */
+static double life_start_s(
+	const struct job_record *record, const struct life_starts *starts, double workers)
+{
+	const double usual_s = starts->active ? (double)starts->starved / (double)starts->active *
+							record->bin_s * workers
+					      : 0;
+	return starts->count ? fmax(starts->waits_s / (double)starts->count - usual_s, 0) : NAN;
 }
 
 /* Time with at least one of them, s; *lived_s: of all together. */
@@ -288,12 +290,12 @@ static double life_present_s(const struct job_record *record, const struct life_
 	return present;
 }
 
-/* Medians are of all trainers' generations. */
+/* The median period is of all trainers' generations. */
 struct life_work {
 	struct life_span spans[JOB_LIVES_MAX];
 	struct life_generation generations[LIFE_GENERATIONS_MAX];
-	double starts[LIFE_VALUES_MAX], periods[LIFE_VALUES_MAX];
-	size_t start_count, period_count;
+	double periods[LIFE_VALUES_MAX];
+	size_t period_count;
 };
 
 /* An end is seen late: those of a generation had ended when the next began. */
@@ -334,8 +336,17 @@ static void life_take_trainer(const struct job_record *record, const struct job_
 	const double age = record->watched_s - youngest;
 	if (isfinite(youngest) && age < LIFE_YOUNG * (record->watched_s - begun_s))
 		out->worker_age_s = fmax(age, isnan(out->worker_age_s) ? 0 : out->worker_age_s);
-	out->start_share += life_starts(
-		record, trainer, work->generations, generations, work->starts, &work->start_count);
+	const struct job_track *track = life_track_of(record, trainer);
+	struct life_starts starts = {.count = 0};
+	if (!track)
+		return;
+	life_watch_starts(record, track, work->generations, generations, &starts);
+	const double start_s = life_start_s(
+		record, &starts, (double)count / (double)(generations ? generations : 1));
+	if (!isnan(start_s)) {
+		out->start_s = isnan(out->start_s) ? start_s : fmax(out->start_s, start_s);
+		out->start_share += start_s * (double)starts.count;
+	}
 }
 
 /* --- pauses ------------------------------------------------------------------------------------- */
@@ -406,26 +417,46 @@ static void life_watch_trainers(
 		life_find_pauses(record, first, (enum job_phase)phase, &out->pauses[phase]);
 }
 
+/* When the youngest of those that train is so old that its start is over, s of the watch; 0: when the watch began. */
+static double life_started_s(const struct job_record *record, const struct job_verdict *verdict)
+{
+	double begun_s = -INFINITY;
+	for (size_t i = 0; i < record->process_count; i++)
+		if (!record->processes[i].gone && (verdict->roles[i] == JOB_ROLE_TRAINER ||
+							  verdict->roles[i] == JOB_ROLE_WHOLE))
+			begun_s = fmax(begun_s, record->processes[i].begun_s);
+	return fmax(0, begun_s + LIFE_START_S);
+}
+
 /* --- memory ------------------------------------------------------------------------------------- */
 
-static void life_find_growth(
-	const struct job_record *record, const struct job_verdict *verdict, struct job_life *out)
+/* Where processes come and go, what they have is theirs for a while: the growth is that of those that stay. */
+static void life_find_growth(const struct job_record *record, struct job_verdict *out)
 {
-	out->growing = -1;
+	struct job_life *life = &out->life;
+	double staying = 0;
+	bool go = false;
+	life->growing = -1;
 	for (size_t i = 0; i < record->process_count; i++) {
 		const struct job_process *process = &record->processes[i];
 		const double seconds = job_process_seconds(process);
 		const double rate =
 			job_grown(process->first, process->last, JOB_RESIDENT) / seconds;
-		if (!process->gone && seconds >= LIFE_MOST_OF_WAITS * record->watched_s &&
-			rate > out->growing_per_s) {
-			out->growing = (int)i;
-			out->growing_per_s = rate;
+		go = go || process->gone;
+		if (process->gone || seconds < LIFE_MOST_OF_WATCH * record->watched_s ||
+			isnan(rate))
+			continue;
+		staying += rate;
+		if (rate > life->growing_per_s) {
+			life->growing = (int)i;
+			life->growing_per_s = rate;
 		}
 	}
-	out->limit_s = verdict->growth > 0 && record->memory_left > 0
-			       ? record->memory_left / verdict->growth
-			       : INFINITY;
+	if (go && !isnan(out->growth))
+		out->growth = staying;
+	life->limit_s = out->growth > 0 && record->memory_left > 0
+				? record->memory_left / out->growth
+				: INFINITY;
 }
 
 /* --- all of it ---------------------------------------------------------------------------------- */
@@ -443,7 +474,7 @@ void job_life_find(const struct job_record *record, struct job_verdict *out)
 	for (int phase = 0; phase < JOB_PHASES; phase++)
 		life->pauses[phase].seconds = life->pauses[phase].period_s = NAN;
 	life_watch_trainers(record, out, life);
-	life_find_growth(record, out, life);
+	life_find_growth(record, out);
 	unsigned trainers = 0;
 	for (uint32_t i = 0; work && i < record->process_count; i++)
 		if (out->roles[i] == JOB_ROLE_TRAINER) {
@@ -452,10 +483,8 @@ void job_life_find(const struct job_record *record, struct job_verdict *out)
 		}
 	if (trainers && record->watched_s > 0)
 		life->start_share /= trainers * record->watched_s;
-	if (work) {
+	if (work)
 		life->period_s = life_quantile(work->periods, work->period_count, 0.5);
-		life->start_s = life_quantile(work->starts, work->start_count, 0.5);
-	}
 	free(work);
 }
 
@@ -521,7 +550,7 @@ static void life_tell_growth(const struct job_record *record, struct job_verdict
 	char rate[UNITS_BYTES];
 	char own[UNITS_BYTES];
 	char left[UNITS_BYTES];
-	if (!(out->growth >= LIFE_GROWS))
+	if (!(out->growth >= LIFE_GROWS) || record->watched_s < life_started_s(record, out))
 		return;
 	if (life->growing >= 0 && life->growing_per_s >= out->growth / 4)
 		job_say(&out->evidence,
@@ -536,17 +565,6 @@ static void life_tell_growth(const struct job_record *record, struct job_verdict
 		job_say(&out->next,
 			"find what grows (a list that keeps batches, losses with their graph, a cache without a bound): at this rate the %s that are left are used up in %.0f min",
 			units_format_size(record->memory_left, left), ceil(life->limit_s / 60));
-}
-
-/* When the youngest of those that train is so old that its start is over, s of the watch; 0: when the watch began. */
-static double life_started_s(const struct job_record *record, const struct job_verdict *verdict)
-{
-	double begun_s = -INFINITY;
-	for (size_t i = 0; i < record->process_count; i++)
-		if (!record->processes[i].gone && (verdict->roles[i] == JOB_ROLE_TRAINER ||
-							  verdict->roles[i] == JOB_ROLE_WHOLE))
-			begun_s = fmax(begun_s, record->processes[i].begun_s);
-	return fmax(0, begun_s + LIFE_START_S);
 }
 
 double job_life_enough_s(const struct job_record *record, const struct job_verdict *verdict)

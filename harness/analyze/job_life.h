@@ -2,7 +2,7 @@
  * of the record and of the roles that its processes have (job_verdict.h).
  *
  * Workers that are made anew each epoch are generations: all of one have ended when the next begins.  What a start costs is
- * how long the trainer goes on waiting after it, beyond the longest waits that it has at other times. */
+ * how long the trainer goes on waiting after it, beyond the time in which each worker prepares a batch. */
 #ifndef MLBENCH_ANALYZE_JOB_LIFE_H
 #define MLBENCH_ANALYZE_JOB_LIFE_H
 

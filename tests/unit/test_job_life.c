@@ -178,6 +178,33 @@ static void test_rate_of_those_that_ended(void **state)
 	assert_float_equal(verdict.files_per_s, 20, 0.5);
 }
 
+/* Short epochs, and a trainer that is so seldom found at work that a bin has one such look or none. */
+static void test_short_epochs(void **state)
+{
+	(void)state;
+	struct job_process *trainer = add(10, 1, -100, NAN);
+	struct job_track *track = track_of(trainer);
+	trainer->looks[JOB_WAITS_INPUT] = LOOKS * 9 / 10;
+	trainer->looks[JOB_WAITS_TIME] = LOOKS / 10;
+	does(track, 0, record.watched_s, JOB_WAITS_INPUT);
+	for (int epoch = 0; epoch < 20; epoch++) {
+		const double begin = epoch - 0.2;
+		for (int i = 0; i < 2; i++)
+			add_worker(trainer, begin + i * 0.02,
+				epoch == 19 ? (double)NAN : begin + 0.98);
+		/* 0.6 s of start; of the rest it works in two bins of three. */
+		for (int bin = 0; bin < 4; bin++)
+			if (bin % 3 < 2)
+				does(track, begin + 0.7 + bin * BIN_S, begin + 0.8 + bin * BIN_S,
+					JOB_WAITS_TIME);
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.life.generations, 19);
+	assert_float_equal(verdict.life.start_s, 0.5, 0.15);
+	assert_string_equal(verdict.resource, "restarts");
+	assert_float_equal(round(verdict.life.workers), 2, 0);
+}
+
 /* Starts that cost nothing beyond what the trainer waits for at other times. */
 static void test_cheap_restarts(void **state)
 {
@@ -278,6 +305,11 @@ static void test_growth(void **state)
 	for (size_t i = 0; i < verdict.next.count; i++)
 		said = said || strstr(verdict.next.of[i], "used up in 10 min");
 	assert_true(said);
+	/* Workers that come and go with what they have: it does not grow. */
+	trainer->last[JOB_RESIDENT] = 0;
+	add_worker(trainer, 1, 15);
+	job_verdict_find(&record, NULL, &verdict);
+	assert_float_equal(verdict.growth, 0, 1e-9);
 }
 
 /* Two processes of one launcher that hold an end each of a connection, and what each was found in. */
@@ -430,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup(test_restarts, empty_record),
 		cmocka_unit_test_setup(test_rate_of_those_that_ended, empty_record),
 		cmocka_unit_test_setup(test_cheap_restarts, empty_record),
+		cmocka_unit_test_setup(test_short_epochs, empty_record),
 		cmocka_unit_test_setup(test_steady, empty_record),
 		cmocka_unit_test_setup(test_pauses, empty_record),
 		cmocka_unit_test_setup(test_growth, empty_record),
