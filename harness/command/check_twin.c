@@ -152,11 +152,25 @@ static void check_take_diagnosis(struct check *c, struct paired *paired, size_t 
 	free(diagnosed);
 }
 
+/* Steps, and those of them that take longer than from_ns. */
+static void check_count_stalls(
+	const struct histogram *steps, double from_ns, double *all, double *stalls)
+{
+	for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+		*all += (double)steps->buckets[bucket];
+		if ((double)histogram_lower(bucket) >= from_ns)
+			*stalls += (double)steps->buckets[bucket];
+	}
+}
+
 /* Means over the repetitions of how long the step waited, and of the CPU time of a sample. */
 static void check_take_shares(struct check *c, const struct record *record)
 {
+	const double stall_ns = twin_stalls_from(c->file);
 	double wait = 0;
 	double cpu = 0;
+	double steps = 0;
+	double stalls = 0;
 	size_t count = 0;
 	for (size_t i = 0; i < record->entry_count; i++) {
 		struct measurement m = {0};
@@ -177,10 +191,12 @@ static void check_take_shares(struct check *c, const struct record *record)
 			wait += step->seconds[THREAD_STARVED] / all;
 			cpu += decode->cpu_seconds / (double)decode->items + own;
 			count++;
+			check_count_stalls(&step->service, stall_ns, &steps, &stalls);
 		}
 		measurement_release(&m);
 	}
 	c->run.wait = count > 0 ? wait / (double)count : NAN;
+	c->run.stall_every = stalls > 0 ? steps / stalls : NAN;
 	c->run.cpu = count > 0 ? 1e9 * cpu / (double)count : NAN;
 }
 
@@ -190,7 +206,8 @@ static int check_take(struct check *c, struct paired *paired, size_t arm, struct
 	double known[CHECK_REPEATS];
 	size_t rates = 0;
 	const double *of = paired_rates(paired, arm, &count);
-	c->run = (struct twin_run){.rate = NAN, .wait = NAN, .cpu = NAN, .confidence = NAN};
+	c->run = (struct twin_run){
+		.rate = NAN, .wait = NAN, .cpu = NAN, .stall_every = NAN, .confidence = NAN};
 	c->disturbed[0] = '\0';
 	for (size_t i = 0; i < count && rates < COUNT(known); i++)
 		if (of[i] > 0)

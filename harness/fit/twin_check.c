@@ -18,6 +18,7 @@ static const double TWIN_NEAR = 0.03; /* of the job's time between batches: noth
 static const double TWIN_WAIT_NEAR = 0.1; /* of the time, that the trainer waits: alike */
 static const double TWIN_WAIT_FAR = 0.4;  /* that two jobs differ by which are limited otherwise */
 static const double TWIN_CPU_NEAR = 0.25; /* of the loader's CPU time */
+static const double TWIN_STALLS_NEAR = 0.3; /* of their distance: few are in a short run */
 static const double TWIN_MISSING =
 	0.25; /* of a loader's time for a sample that is made up at most */
 static const double TWIN_OTHERS = 0.25; /* cores: fewer take none from a job */
@@ -59,6 +60,15 @@ static struct twin_facts twin_facts_of(const struct case_file *file)
 		.workers = config_real(&file->twin, KEY_DECODE_WORKERS),
 		.batch = batch,
 		.turns = config_integer(&file->twin, KEY_PREFETCH_DEPTH) == 0};
+}
+
+double twin_stalls_from(const struct case_file *file)
+{
+	const struct finding *step = &file->observed.known[FINDING_STEP_TIME];
+	const struct finding *stall = &file->observed.known[FINDING_STALL];
+	return step->how != FINDING_UNKNOWN && stall->how != FINDING_UNKNOWN
+		       ? step->value + stall->value / 2
+		       : NAN;
 }
 
 /* --- corrections -------------------------------------------------------------------------------- */
@@ -253,6 +263,12 @@ static int twin_compare_all(struct case_file *file, const struct twin_run *run, 
 		code = twin_compare_amounts(file, "CPU time of loading a sample", AMOUNT_NS,
 			cpu->value, run->cpu,
 			fabs(run->cpu - cpu->value) <= TWIN_CPU_NEAR * cpu->value, err);
+	const struct finding *stalls = &file->observed.known[FINDING_STALL_TIME];
+	const double every = stalls->value / twin_facts_of(file).period;
+	if (!code && stalls->how != FINDING_UNKNOWN && isfinite(run->stall_every))
+		code = twin_compare_amounts(file, "steps from one that stalls to the next",
+			AMOUNT_COUNT, every, run->stall_every,
+			fabs(run->stall_every / every - 1) <= TWIN_STALLS_NEAR, err);
 	if (code || cause == TWIN_CAUSE_UNKNOWN)
 		return code;
 	(void)snprintf(job, sizeof job, "%s%s%s", file->observed.stage,

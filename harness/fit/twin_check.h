@@ -22,6 +22,7 @@ struct twin_run {
 	double spread; /* of them: (most - least) / median; NAN: one repetition */
 	double wait;   /* share of the time in which the step waits for its batch; NAN: not known */
 	double cpu;    /* ns of CPU time of reading and decoding a sample; NAN: not known */
+	double stall_every; /* steps from one that stalls to the next, where the job's stall; NAN: not known */
 	char stage[NAME_BYTES], resource[NAME_BYTES]; /* of its diagnosis; "": none */
 	double confidence;
 	const char *disturbed; /* by whom its run was; "": by nobody */
@@ -35,6 +36,9 @@ struct twin_corrections {
 	bool changed;      /* by the last call: the twin has to run again */
 	double step_shift; /* ns, of all calls: what recorded steps were made longer by; 0 at first */
 };
+
+/* From how many ns on a step of the twin is one that stalls; NAN: the job's do not stall. */
+double twin_stalls_from(const struct case_file *file);
 
 /* Corrects what was assumed; nothing where other processes disturbed the run of a twin that was slower than the job. */
 int twin_correct(struct case_file *file, const struct twin_run *run, struct twin_corrections *to,

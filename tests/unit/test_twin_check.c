@@ -49,6 +49,7 @@ static int make_job(void **state)
 	run = (struct twin_run){.rate = 104,
 		.wait = 0.58,
 		.cpu = 18.2e6,
+		.stall_every = NAN,
 		.stage = "decode",
 		.resource = "cpu",
 		.confidence = 0.9,
@@ -86,6 +87,24 @@ static void a_twin_like_its_job_is_faithful(void **state)
 	(void)snprintf(run.resource, sizeof run.resource, "cores");
 	expect(CASE_CHECK_FAITHFUL, "1.04 times");
 	assert_non_null(strstr(file.compared, "decode/cores of the twin: differs"));
+}
+
+/* A step of 40 ms, of which each tenth takes 200 ms longer. */
+static void stalls_are_compared(void **state)
+{
+	(void)state;
+	assert_true(isnan(twin_stalls_from(&file)));
+	know(FINDING_STEP_TIME, FINDING_MEASURED, 60e6);
+	know(FINDING_STALL, FINDING_DERIVED, 200e6);
+	know(FINDING_STALL_TIME, FINDING_DERIVED, 1e9);
+	assert_float_equal(twin_stalls_from(&file), 160e6, 1);
+	run.stall_every = 11;
+	expect(CASE_CHECK_FAITHFUL, "1.04 times");
+	assert_non_null(strstr(file.compared,
+		"steps from one that stalls to the next: 10 of the job, 11 of the twin: agrees"));
+	run.stall_every = 25;
+	expect(CASE_CHECK_FAITHFUL, "1.04 times");
+	assert_non_null(strstr(file.compared, "25 of the twin: differs"));
 }
 
 static void a_twin_unlike_its_job_is_not(void **state)
@@ -250,6 +269,7 @@ int main(void)
 #define OF_JOB(test) cmocka_unit_test_setup_teardown(test, make_job, drop_job)
 	const struct CMUnitTest tests[] = {
 		OF_JOB(a_twin_like_its_job_is_faithful),
+		OF_JOB(stalls_are_compared),
 		OF_JOB(a_twin_unlike_its_job_is_not),
 		OF_JOB(what_is_as_it_was_is_not_corrected),
 		OF_JOB(a_step_has_the_job_s_time),

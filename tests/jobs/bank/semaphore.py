@@ -7,7 +7,7 @@
 #: options = --workers 3 --permits 1 --step-ms 2
 #: relieved = --permits 3
 #: fix = --permits 3
-#: fix_twin = overhead.lock=0%
+#: fix_twin = overhead.lock=0% inject.lock_share=0%
 #: owner = batch.size=16 augment.size=112
 """Photos whose workers share a decoder that was declared to take few callers at once."""
 import time
