@@ -63,8 +63,13 @@ if pid == 0:  # the shell
         os.setpgid(0, 0)
         os.tcsetpgrp(0, os.getpgrp())
         signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-        os.execv(sys.argv[1], [sys.argv[1], "observe", "--", "sh", "-c",
-                               'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.1; done'])
+        # It forks nothing: one that waits in vfork cannot be stopped.
+        os.execv(sys.argv[1], [sys.argv[1], "observe", "--", sys.executable, "-c", """if True:
+            import os, signal, time
+            signal.signal(signal.SIGINT, lambda *_: (os.write(1, b"caught"), os._exit(9)))
+            os.write(1, b"ready")
+            while True:
+                time.sleep(1)"""])
     os.waitpid(job, os.WUNTRACED)
     stopped = os.tcgetpgrp(0) == job
     print("stopped" if stopped else "kept", flush=True)
