@@ -1,7 +1,8 @@
 """What `observe`, `fit` and the twin said of a job, held against its truth: a pure function of what was measured, and its tables.
 
 A row has: job, cause (its truth), stage, resource, certainty (of `observe`); job_rate, twin_rate, did (the job's reaction to its
-fix), predicted (the twin's), unfaithful (why, or ""); disturbance (whether `observe` named it); error (why something is missing).
+fix), predicted (the twin's), unfaithful (why, or ""); others (the share of the cores that was not the job's while it was observed),
+disturbance (what `observe` said of them); error (why something is missing).
 """
 import math
 import statistics
@@ -12,7 +13,8 @@ from truth import CORES, BankJob
 CONFIDENCE = {"unknown": 0.3, "possible": 0.5, "likely": 0.8}
 SURE = 0.7
 TWIN_CLOSE, TWIN_FAR, REACTION_CLOSE = 0.10, 0.20, 0.15
-RIGHT, STAGE, WRONG, NONE = "right", "stage", "wrong", "none"
+RIGHT, STAGE, WRONG, NONE, DISTURBED = "right", "stage", "wrong", "none", "disturbed"
+OTHERS_MATTER = 0.25  # of the cores
 
 
 def judge(job: BankJob, stage: Optional[str], resource: Optional[str], certainty: str, busy: bool = False) -> str:
@@ -42,6 +44,8 @@ def scored(job: BankJob, row: Dict[str, Any], busy: bool = False) -> Dict[str, A
     """The row with what it is worth."""
     row = dict(row, cause=job.said["cause"])
     row["score"] = judge(job, row.get("stage"), row.get("resource"), row.get("certainty", "unknown"), busy)
+    if row["score"] in (WRONG, NONE) and row.get("others", 0) >= OTHERS_MATTER and row.get("resource") == "external":
+        row["score"] = DISTURBED
     row["confidence"] = CONFIDENCE.get(row.get("certainty", "unknown"), 0.0)
     row["twin_ratio"] = ratio(row.get("twin_rate"), row.get("job_rate"))
     row["reaction_ratio"] = ratio(row.get("predicted"), row.get("did"))
@@ -58,7 +62,7 @@ def within(value: Optional[float], bound: float) -> bool:
 
 def bars(rows: List[dict], busy: bool = False) -> List[Tuple[str, Optional[float], float, bool, int]]:
     """(what, share, bar, whether more is better, jobs): done-when 1 of the issue, or 2 on a busy node."""
-    observed = [row for row in rows if row.get("stage") is not None]
+    observed = [row for row in rows if row.get("stage") is not None and row["score"] != DISTURBED]
     # Without a twin there is nothing to rely on: a miss, unless fit said so.
     twins = [row for row in rows if "job_rate" in row and not row.get("observe_only")]
     reactions = [row for row in twins if row.get("did") is not None and not row.get("unfaithful")]
@@ -90,14 +94,15 @@ def number(value: Optional[float], form: str) -> str:
     return "-" if value is None or value != value else form % value
 
 
-HEADS = ("job", "cause", "observe says", "certainty", "score", "job/s", "twin/s", "twin/job", "fix did", "twin's fix", "error", "remark")
+HEADS = ("job", "cause", "observe says", "certainty", "score", "others", "job/s", "twin/s", "twin/job", "fix did", "twin's fix", "error", "remark")
 
 
 def cells(row: Dict[str, Any]) -> Tuple[str, ...]:
     said = "-" if row.get("stage") is None else "%s/%s" % (row["stage"], row.get("resource"))
     error = row.get("reaction_ratio")
     remark = row.get("error") or next((key + ": " + row[key] for key in ("unfaithful", "unchecked") if row.get(key)), "")
-    return (row["job"], row["cause"], said, row.get("certainty", "-"), row["score"], number(row.get("job_rate"), "%.1f"), number(row.get("twin_rate"), "%.1f"),
+    return (row["job"], row["cause"], said, row.get("certainty", "-"), row["score"], number(100 * row.get("others", float("nan")), "%.0f %%"),
+            number(row.get("job_rate"), "%.1f"), number(row.get("twin_rate"), "%.1f"),
             number(row.get("twin_ratio"), "%.2f"), number(row.get("did"), "%.2f"), number(row.get("predicted"), "%.2f"),
             number(None if error is None else 100 * (error - 1), "%+.0f %%"), remark)
 

@@ -54,6 +54,13 @@ def together(turns: List[Dict[str, float]]) -> float:
     return sum(turn["rate"] * turn["seconds"] for turn in known) / sum(turn["seconds"] for turn in known) if known else FAILED
 
 
+def busy_seconds() -> float:
+    """CPU time of all cores so far."""
+    with open("/proc/stat") as file:
+        user, nice, system, _idle, _iowait, irq, softirq = [int(word) for word in file.readline().split()[1:8]]
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def changed_by(operator: str, value: str, text: str) -> str:
     """A key's value after 'key*=value' or 'key-=value'; in its own unit."""
     found = NUMBER.match(text)
@@ -144,10 +151,12 @@ class Trial:
         return os.path.join(self.work, "case.ini")
 
     def observe(self, running: BankRunning) -> Dict[str, float]:
-        begun = time.time()
+        begun, used, busy = time.time(), running.all_cpu_seconds(), busy_seconds()
         text = run([self.program, "observe", str(running.pid), "--for", "%ds" % self.options.observed, "--json", "--out", self.work], self.log, (0, 1, 3),
                    limit_s=JOB_LIMIT_S)
         ended = time.time()
+        others = busy_seconds() - busy - (running.all_cpu_seconds() - used)
+        self.row["others"] = max(0.0, others / (ended - begun) / (os.cpu_count() or 1))
         document = json.loads(text) if text else {}
         verdict = document.get("verdict")
         if not verdict:
@@ -300,7 +309,7 @@ def go(options: argparse.Namespace) -> int:
             print("%d/%d %s: %s" % (number, len(jobs), job.name, said), flush=True)
     with open(os.path.join(options.out, "truth.json" if options.truth is not None else "score.json"), "w") as file:
         json.dump({"half": options.half, "seed": options.seed, "busy": options.busy, "rows": rows, "skipped": skipped}, file, indent=1)
-    failed = any("error" in row for row in rows)
+    failed = any("error" in row or row.get("score") == matrix.DISTURBED for row in rows)
     if options.truth is not None:
         print("\n" + truth_lines(rows + skipped))
         return CHECK_FAILED if any(row.get("holds") is False for row in rows) else NOT_MEASURED if failed or skipped else 0

@@ -138,6 +138,13 @@ class TestScore(unittest.TestCase):
         self.assertEqual(self.met([self.row(predicted=1.0)])[5], False)
         self.assertEqual(self.met([]), [None] * 6)
 
+    def test_a_disturbed_job_counts_neither_way(self):
+        self.assertEqual(self.row(resource="external", others=0.5)["score"], "disturbed")
+        self.assertEqual(self.row(resource="external", others=0.1)["score"], "wrong")
+        self.assertEqual(self.row(resource="lock", others=0.5)["score"], "wrong")
+        self.assertEqual(self.row(others=0.5)["score"], "right")
+        self.assertEqual(self.met([self.row(), self.row(resource="external", others=0.5)])[:3], [True] * 3)
+
     def test_busy(self):
         rows = [self.row(resource="lock", disturbance="others are busy"), self.row(disturbance="")]
         self.assertEqual([matrix.met(bar) for bar in matrix.bars(rows, True)], [False, False])
