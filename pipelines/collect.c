@@ -957,6 +957,8 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 	fill_cache_share(r, span, disk_bytes, m);
 	m->after_cold = after_cold(r, span);
 	m->cpu_seconds = to->cpu_seconds - from->cpu_seconds;
+	m->system_seconds = to->system_seconds - from->system_seconds;
+	m->switches = to->switches - from->switches;
 	const double outside =
 		(to->machine_seconds - from->machine_seconds - m->cpu_seconds) / span->seconds;
 	m->cores_allowed = (uint32_t)CPU_COUNT(&r->monitor.cores);

@@ -10,8 +10,8 @@
  * throttled_time is recorded, too, but is a sum over run queues, so no share of anything. From
  * 0.5 on the quota is the cause, from 0.1 on unless others matter more. steal: of the CPU time
  * that anybody here wanted, stolen / (stolen + used here), from 0.1 on. affinity: a mask
- * holds the threads on few cores while others are idle. external: others keep cores busy. cores:
- * the job's own threads. All three loads are cumulative in the windows, so a
+ * holds the threads on few cores while others are idle. threads: those within the workers are far
+ * more than cores. external: others keep cores busy. cores: the job's own threads. All three loads are cumulative in the windows, so a
  * phase has its own. */
 #include "harness/analyze/verdict.h"
 
@@ -409,6 +409,36 @@ static bool cause_affinity(
 		point->cores_reachable, stage->run_queue * 100);
 }
 
+static const double THREADS_FAR_ABOVE = 2; /* times the cores */
+static const double SWITCHES_MANY =
+	4; /* for each sample; a thread that works alone has about one */
+static const double SWITCHES_DOUBTLESS = 12;
+
+/* Threads within each worker are far more than cores: waking, spinning and yielding to each other takes the cores from the
+ * work. */
+static bool cause_threads(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct point_summary *const point = base->point;
+	const unsigned each = base->facts->worker_threads;
+	const double threads = (double)base->facts->decode_workers * each;
+	const unsigned cores = stage->cores > 0 ? stage->cores : point->cores_allowed;
+	char kernel[64] = "";
+	if (each < 2 || !waits_for_cores(stage) || !(threads > THREADS_FAR_ABOVE * cores) ||
+		!(point->switches >= SWITCHES_MANY))
+		return false;
+	const double beyond =
+		(point->switches - SWITCHES_MANY) / (SWITCHES_DOUBTLESS - SWITCHES_MANY);
+	if (!isnan(point->system_share))
+		(void)snprintf(kernel, sizeof kernel,
+			", and %.0f %% of its CPU time is in the kernel",
+			point->system_share * 100);
+	return cause_is(out, "threads", 0.6 + 0.35 * fmin(beyond, 1),
+		"%u workers of %u threads each are %.0f threads on %u core%s: they lose a core %.0f times for each sample%s",
+		base->facts->decode_workers, each, threads, cores, cores == 1 ? "" : "s",
+		point->switches, kernel);
+}
+
 static bool cause_external(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -471,8 +501,9 @@ bool cause_no_core(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	return cause_quota(base, stage, out) || cause_stolen(base, stage, out) ||
-	       cause_affinity(base, stage, out) || cause_external(base, stage, out) ||
-	       cause_woken_late(base, stage, out) || cause_cores(base, stage, out);
+	       cause_affinity(base, stage, out) || cause_threads(base, stage, out) ||
+	       cause_external(base, stage, out) || cause_woken_late(base, stage, out) ||
+	       cause_cores(base, stage, out);
 }
 
 /* Processes that stream through memory slow every core down without taking one away, wherever they run. */

@@ -9,6 +9,7 @@
 #define CPU "its CPU time"
 #define CORES "too few cores"
 #define AFFINITY "an affinity mask"
+#define THREADS "threads of the workers, far more than cores"
 #define QUOTA "a cgroup's CPU quota"
 #define STEAL "the host, which takes CPU time away (steal)"
 #define EXTERNAL "other processes"
@@ -35,6 +36,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_READ_NAME, "depth", DEPTH},
 	{STAGE_READ_NAME, "cores", CORES},
 	{STAGE_READ_NAME, "affinity", AFFINITY},
+	{STAGE_READ_NAME, "threads", THREADS},
 	{STAGE_READ_NAME, "quota", QUOTA},
 	{STAGE_READ_NAME, "steal", STEAL},
 	{STAGE_READ_NAME, "external", EXTERNAL},
@@ -47,6 +49,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_DECODE_NAME, "startup", "workers that start anew with each epoch"},
 	{STAGE_DECODE_NAME, "cores", CORES},
 	{STAGE_DECODE_NAME, "affinity", AFFINITY},
+	{STAGE_DECODE_NAME, "threads", THREADS},
 	{STAGE_DECODE_NAME, "quota", QUOTA},
 	{STAGE_DECODE_NAME, "steal", STEAL},
 	{STAGE_DECODE_NAME, "external", EXTERNAL},
@@ -55,6 +58,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_UPLOAD_NAME, "copy", "copying"},
 	{STAGE_UPLOAD_NAME, "cores", CORES},
 	{STAGE_UPLOAD_NAME, "affinity", AFFINITY},
+	{STAGE_UPLOAD_NAME, "threads", THREADS},
 	{STAGE_UPLOAD_NAME, "quota", QUOTA},
 	{STAGE_UPLOAD_NAME, "steal", STEAL},
 	{STAGE_UPLOAD_NAME, "external", EXTERNAL},
@@ -67,6 +71,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_STEP_NAME, "imbalance", "one straggler device"},
 	{STAGE_STEP_NAME, "cores", CORES},
 	{STAGE_STEP_NAME, "affinity", AFFINITY},
+	{STAGE_STEP_NAME, "threads", THREADS},
 	{STAGE_STEP_NAME, "quota", QUOTA},
 	{STAGE_STEP_NAME, "steal", STEAL},
 	{STAGE_STEP_NAME, "external", EXTERNAL},

@@ -10,7 +10,7 @@
 
 /* Every (stage, resource) that a verdict on a result can give. */
 
-enum { LIMIT_KINDS_MAX = 64, PAIR_BYTES = 2 * NAME_BYTES };
+enum { LIMIT_KINDS_MAX = 96, PAIR_BYTES = 2 * NAME_BYTES };
 
 struct limit_kind {
 	const char *stage, *resource;

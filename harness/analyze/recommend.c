@@ -21,7 +21,8 @@ static const double NOTHING = 0.01;
 
 static bool lacks_cpu(const char *resource)
 {
-	static const char *const takes[] = {"cores", "affinity", "quota", "steal", "external"};
+	static const char *const takes[] = {
+		"cores", "affinity", "threads", "quota", "steal", "external"};
 	for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++)
 		if (strcmp(resource, takes[i]) == 0)
 			return true;
@@ -745,6 +746,11 @@ static void advise_step_computes(
 bool recommend_without_keys(const struct point_summary *point, const char *stage,
 	const char *resource, char *out, size_t room)
 {
+	if (strcmp(resource, "threads") == 0) {
+		(void)snprintf(out, room,
+			"set decode.threads = 1: the workers use the cores already (OMP_NUM_THREADS=1, torch.set_num_threads(1) or cv2.setNumThreads(0) in each worker)");
+		return true;
+	}
 	if (strcmp(resource, "affinity") == 0) {
 		(void)snprintf(out, room,
 			"find who sets the affinity mask and widen it to the %u cores: the launcher (srun --cpus-per-task=N or --cpu-bind=none), taskset, OpenMP (OMP_PROC_BIND, GOMP_CPU_AFFINITY) or a library at import (os.sched_setaffinity after it)",

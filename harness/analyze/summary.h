@@ -218,7 +218,9 @@ struct point_summary {
 	 * first batch of an epoch. */
 	uint64_t restarts;
 	double restart_share, restart_seconds;
-	double cores_used;                     /* by the process, all its threads */
+	double cores_used;   /* by the process, all its threads */
+	double system_share; /* of that, in the kernel; NAN: not known */
+	double switches;     /* for each sample: involuntary ones of its threads; NAN: not known */
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	double bad_share;                                 /* likewise; NAN: not known of any */
@@ -242,6 +244,8 @@ struct point_facts {
 	 * measured. */
 	unsigned decode_workers, read_threads, read_depth;
 	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
+	unsigned
+		worker_threads; /* that share the work within each decode worker; 0 or 1: it does it alone */
 	uint32_t batch_size, prefetch_depth;
 	/* CPU time that is declared for somebody's loader: of each sample and batch in a worker, of each batch in the
 	 * step's thread. */

@@ -596,9 +596,9 @@ static double confidence_of_verdict(
 	const bool agree = binding->agree || binding->pointed == binding->second;
 	/* Threads that a quota stops, or that others keep from the cores, wait wherever they are: arrows against the replay
 	 * tell nothing then. */
-	const bool kept = strcmp(cause->resource, "quota") == 0 ||
-			  strcmp(cause->resource, "external") == 0 ||
-			  strcmp(cause->resource, "affinity") == 0;
+	const bool kept =
+		strcmp(cause->resource, "quota") == 0 || strcmp(cause->resource, "external") == 0 ||
+		strcmp(cause->resource, "affinity") == 0 || strcmp(cause->resource, "threads") == 0;
 	const bool stopped = kept && replayed && !agree;
 	const double stage =
 		stopped ? binding->replayed
@@ -980,7 +980,8 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 	const char *stage = base->point->stages[binding->stage].name;
 	if (strcmp(cause->resource, "quota") == 0)
 		advise_quota(base, out);
-	else if (strcmp(cause->resource, "affinity") == 0)
+	else if (strcmp(cause->resource, "affinity") == 0 ||
+		 strcmp(cause->resource, "threads") == 0)
 		(void)recommend_without_keys(
 			base->point, stage, cause->resource, out->advice, sizeof out->advice);
 	else if (strcmp(cause->resource, "steal") == 0)

@@ -1,5 +1,6 @@
 /* mlbench efficiency: the user's own data loader beside this hardware, or beside none in the user's own loop.  The pipeline's repetitions are an ordinary result; what the
  * loader did stands in efficiency.json beside them and nowhere else: its figures are those of another program. */
+#include "harness/analyze/summary.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
@@ -28,6 +29,8 @@ struct efficiency_job {
 	struct efficiency_look loader[EFFICIENCY_ROUNDS_MAX], hardware[EFFICIENCY_ROUNDS_MAX];
 	size_t done;
 	struct watched_facts loader_facts, hardware_facts; /* of the last round */
+	double loader_others,
+		hardware_others; /* cores that other processes kept busy meanwhile, sums over rounds; NAN */
 	size_t unsteady;
 	bool interrupted;
 };
@@ -147,6 +150,10 @@ static int efficiency_round(struct efficiency_job *job, size_t round, struct err
 		if (!code && !loader)
 			job->unsteady += job->hardware_facts.unsteady[0] != '\0';
 	}
+	if (!code) {
+		job->loader_others += job->loader_facts.other_cores;
+		job->hardware_others += job->hardware_facts.other_cores;
+	}
 	return code;
 }
 
@@ -176,6 +183,25 @@ static void efficiency_note(json_t *notes, const char *format, ...)
 	(void)json_array_append_new(notes, json_string(text));
 }
 
+/* Whoever runs beside one side makes it slower, and beside both, other things alike. */
+static void efficiency_note_others(const struct efficiency_job *job, json_t *notes)
+{
+	const double loader = job->loader_others / (double)job->done;
+	const double hardware = job->hardware_others / (double)job->done;
+	const double cores = job->hardware_facts.node_cores;
+	/* fmax passes over NAN. */
+	if (!(cores > 0) || !foreign_load_is_heavy(fmax(loader, hardware), (unsigned)cores))
+		return;
+	char sides[2][24] = {"an unknown number", "an unknown number"};
+	if (isfinite(loader))
+		(void)snprintf(sides[0], sizeof sides[0], "%.1f", fmax(loader, 0));
+	if (isfinite(hardware))
+		(void)snprintf(sides[1], sizeof sides[1], "%.1f", fmax(hardware, 0));
+	efficiency_note(notes,
+		"disturbed: other processes kept %s of %.0f cores busy while your loader ran and %s while this pipeline ran; stop them and measure again",
+		sides[0], cores, sides[1]);
+}
+
 static json_t *efficiency_notes(const struct efficiency_job *job)
 {
 	const struct watched_facts *facts = &job->loader_facts;
@@ -198,6 +224,7 @@ static json_t *efficiency_notes(const struct efficiency_job *job)
 	if (facts->no_classes[0] || job->hardware_facts.no_classes[0])
 		efficiency_note(notes, "CPU time by class: %s",
 			facts->no_classes[0] ? facts->no_classes : job->hardware_facts.no_classes);
+	efficiency_note_others(job, notes);
 	if (job->unsteady)
 		efficiency_note(notes, "%zu of %zu rounds of this pipeline were not steady",
 			job->unsteady, job->done);

@@ -278,6 +278,8 @@ static void watched_take(const struct watched_look *look, const struct job_profi
 							       (double)out->class_samples
 						     : NAN;
 	facts->allowed_cores = watched_cores(record);
+	facts->node_cores = record->node_cores;
+	facts->other_cores = record->node_busy_cores - cpu_s / record->watched_s;
 	(void)snprintf(facts->stage, sizeof facts->stage, "%s", verdict->stage);
 	(void)snprintf(facts->resource, sizeof facts->resource, "%s", verdict->resource);
 	(void)snprintf(facts->no_classes, sizeof facts->no_classes, "%s", profile->why);
@@ -534,7 +536,8 @@ int watched_run_loader(const struct watched_run *run, struct efficiency_look *ou
 		.duration_s = watched_seconds(run->config, KEY_MEASURE_DURATION)};
 	*out = (struct efficiency_look){
 		.cpu_s = NAN, .worker_cpu_s = NAN, .queue_s = NAN, .memory_bytes = NAN};
-	*facts = (struct watched_facts){.allowed_cores = NAN};
+	*facts =
+		(struct watched_facts){.allowed_cores = NAN, .node_cores = NAN, .other_cores = NAN};
 	int code = watched_prepare_cache(run, err);
 	if (code)
 		return code;
@@ -747,7 +750,8 @@ int watched_run_pipeline(const struct watched_run *run, struct record *record,
 		.queue_s = NAN,
 		.memory_bytes = NAN,
 		.start_s = NAN};
-	*facts = (struct watched_facts){.allowed_cores = NAN};
+	*facts =
+		(struct watched_facts){.allowed_cores = NAN, .node_cores = NAN, .other_cores = NAN};
 	int code = watched_start_pipeline(run, record, &round.child);
 	if (code)
 		return error_set_errno(err, -code, "cannot start a process");

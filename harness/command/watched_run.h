@@ -30,6 +30,8 @@ struct watched_facts {
 	uint64_t batch_samples; /* of the last batch */
 	uint64_t wrong_lines;
 	double allowed_cores; /* that it may use, by affinity and quota; NAN */
+	double node_cores,
+		other_cores; /* of the node, and of these kept busy by other processes; NAN */
 	char stage[JOB_NAME_BYTES], resource[JOB_NAME_BYTES]; /* as `mlbench observe` names them */
 	char no_classes[JOB_WHY_BYTES];    /* why its CPU time was not sampled; "" */
 	char unsteady[WATCHED_WORD_BYTES]; /* of this pipeline; "" */

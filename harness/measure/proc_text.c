@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -419,6 +420,11 @@ void process_usage_read(struct process_usage *usage, const cpu_set_t *cores)
 	usage->cpu_seconds = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0
 				     ? (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9
 				     : NAN;
+	struct rusage used;
+	const bool told = getrusage(RUSAGE_SELF, &used) == 0;
+	usage->system_seconds =
+		told ? (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec : NAN;
+	usage->switches = told ? (double)used.ru_nivcsw : NAN;
 	char *io = proc_text("/proc/self/io");
 	usage->disk_bytes = parse_number_after(io, "read_bytes:");
 	free(io);

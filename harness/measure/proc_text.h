@@ -76,8 +76,10 @@ const char *proc_mount_why(int code);
 
 /* What both have used so far, from /proc.  Cumulative; NAN: this node does not tell. */
 struct process_usage {
-	double cpu_seconds; /* of this process */
-	double disk_bytes;  /* fetched from storage for it (/proc/self/io read_bytes) */
+	double cpu_seconds;    /* of this process */
+	double system_seconds; /* of those, in the kernel */
+	double switches; /* times that one of its threads lost or gave up its core and wanted to go on */
+	double disk_bytes; /* fetched from storage for it (/proc/self/io read_bytes) */
 	/* Of the cores that were asked about (/proc/stat): CPU time of everybody, what the hypervisor took, and all there was. */
 	double machine_seconds, steal_seconds, core_seconds;
 	double elsewhere_seconds; /* CPU time of everybody on the node's other cores */

@@ -659,6 +659,8 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, pool_bytes, FIELD_UINT64),
 	FIELD(measurement, accounted, FIELD_REAL),
 	FIELD(measurement, cpu_seconds, FIELD_REAL),
+	FIELD(measurement, system_seconds, FIELD_REAL),
+	FIELD(measurement, switches, FIELD_REAL),
 	FIELD(measurement, cores_allowed, FIELD_UINT32),
 	FIELD(measurement, cores_reachable, FIELD_UINT32),
 	FIELD(measurement, cores_busy_outside, FIELD_REAL),

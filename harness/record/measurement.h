@@ -405,6 +405,9 @@ struct measurement {
 
 	double accounted;   /* sum of the states of all threads / sum of their wall times */
 	double cpu_seconds; /* of the process, measured part */
+	/* Of those, in the kernel; and how often one of its threads lost or gave up its core and wanted to go on (involuntary
+	 * context switches).  NAN: not known. */
+	double system_seconds, switches;
 	/* Cores that its threads may run on; 0: an older result, whose loads are of the whole node.  Others' CPU time meanwhile, as
 	 * cores (/proc/stat): on these, and on those that it may not use; NAN. */
 	uint32_t cores_allowed;

@@ -143,6 +143,7 @@ static void report_facts_of(const struct record *record, const struct config *co
 		.step_threads = workload->step_on_cores
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,
+		.worker_threads = (unsigned)config_integer(config, KEY_DECODE_THREADS),
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.overhead_sample_ns = config_real(config, KEY_OVERHEAD_SAMPLE),

@@ -56,6 +56,19 @@ if d["classes"]:
 assert d["predicted"] or d["no_prediction"]
 PY
 cp out document
+
+# Others that run beside a side are said.
+hogs=""
+for core in $(seq "$(nproc)"); do
+	sh -c 'while :; do :; done' &
+	hogs="$hogs $!"
+done
+trap 'kill $hogs 2>/dev/null' EXIT
+expect 0 efficiency --set measure.repeats=1 --json -- ./friendly
+kill $hogs
+trap - EXIT
+json 'd["notes"]' | grep -q "disturbed: other processes kept [0-9.]* of [0-9]* cores busy while your loader ran and [0-9.]* while" ||
+	fail "a disturbed side is not said: $(json 'd["notes"]')"
 COLUMNS=80 efficiency --out beside -- ./friendly >out 2>err || fail "exit $?"
 reads "Your loader:"
 reads "This hardware with the same 1 worker:"

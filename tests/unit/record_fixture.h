@@ -149,6 +149,8 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	(void)snprintf(m->engine, sizeof m->engine, "io_uring");
 	m->dataset_samples = rng_below(&rng, 1ULL << 40);
 	m->cores_reachable = (uint32_t)rng_below(&rng, 256);
+	m->system_seconds = rng_uniform(&rng);
+	m->switches = 1e5 * rng_uniform(&rng);
 	m->batch_bytes = rng_below(&rng, 1ULL << 40);
 	m->file_bytes_mean = 1e5 * rng_uniform(&rng);
 	m->checksum = 0xfedcba9876543210ULL; /* above what JSON's integers hold */
@@ -348,6 +350,8 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_true(a->dataset_samples == b->dataset_samples);
 	assert_true(a->batch_bytes == b->batch_bytes);
 	assert_true(a->cores_reachable == b->cores_reachable);
+	assert_same_real(a->system_seconds, b->system_seconds);
+	assert_same_real(a->switches, b->switches);
 	assert_int_equal(a->samples, b->samples);
 	assert_int_equal(a->rss_peak_bytes, b->rss_peak_bytes);
 	assert_true(a->checksum == b->checksum && a->has_checksum == b->has_checksum);

@@ -147,6 +147,42 @@ static void a_mask_is_named(void **state)
 	expect(&v, "decode", "cores");
 }
 
+/* Threads within the workers are named where they are far more than cores and lose them again and again: else it is the workers
+ * that are too many. */
+static void threads_of_workers_are_named(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	struct point_facts facts = four_workers();
+	decode_waits(&m, 0.25, 0.74);
+	m.cores_allowed = 2;
+	m.switches = 40 * (double)m.samples;
+	m.system_seconds = 0.48 * m.cpu_seconds;
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+	facts.worker_threads = 16;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "threads");
+	assert_true(v.confidence >= 0.7);
+	assert_true(says(&v, "4 workers of 16 threads each are 64 threads on 2 cores"));
+	assert_true(
+		says(&v, "40 times for each sample, and 48 % of its CPU time is in the kernel"));
+	assert_non_null(strstr(v.advice, "decode.threads = 1"));
+	/* Others beside it do not hide it, and are said. */
+	m.cores_busy_outside = 1;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "threads");
+	assert_true(says(&v, "other processes kept"));
+	m.cores_busy_outside = 0;
+	/* Threads that sleep take nothing: there, fewer of them would gain nothing. */
+	m.switches = 0.8 * (double)m.samples;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+	m.switches = m.system_seconds = NAN;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+}
+
 static void a_quota_that_hardly_throttles(void **state)
 {
 	(void)state;
@@ -516,6 +552,7 @@ int main(void)
 		cmocka_unit_test(a_quota_is_raised_to_more),
 		cmocka_unit_test(a_quota_that_hardly_throttles),
 		cmocka_unit_test(a_mask_is_named),
+		cmocka_unit_test(threads_of_workers_are_named),
 		cmocka_unit_test(a_quota_changes),
 		cmocka_unit_test(others_take_what_a_quota_leaves),
 		cmocka_unit_test(long_names_keep_their_ends),
