@@ -25,12 +25,16 @@ static const uint64_t OBSERVE_LEAST_NS = NS_PER_S, OBSERVE_USUAL_NS = 30 * NS_PE
 static const double OBSERVE_SHARE = 0.005; /* of a core: half of what is promised */
 
 /* A job that is started here settles for so long before it is observed: no new process meanwhile, and hardly more memory. */
-static const double START_LEAST_S = 4, START_SETTLED_S = 3, START_GROWTH = 1.1, START_MOST_S = 120;
+static const double START_LEAST_S = 4, START_SETTLED_S = 3, START_GROWTH = 1.1, START_MOST_S = 120,
+		    START_FORKS_S =
+			    20; /* then processes come all the time: a pipeline of the shell */
 
 /* A verdict is firm when so many looks at it in a row agree, s apart at least; one that is only possible needs more. */
 enum { OBSERVE_FIRM_LIKELY = 3, OBSERVE_FIRM_POSSIBLE = 10 };
 static const double OBSERVE_FIRM_S = 5, OBSERVE_FIRM_POSSIBLE_S = 15, OBSERVE_APART_S = 1;
 static const double OBSERVE_VERDICT_SHARE = 0.001; /* of a core, for the verdicts meanwhile */
+
+enum { OBSERVE_AGAIN = -1 }; /* no exit status */
 
 struct observe_request {
 	int32_t pid;
@@ -38,6 +42,7 @@ struct observe_request {
 	bool until_firm;      /* else all of the seconds */
 	char *const *command; /* that is started; NULL: the process is there */
 	int command_status;   /* of one that has ended, -1 before */
+	bool again;           /* it was observed twice */
 };
 
 static int observe_parse_pid(const struct options *options, int32_t *pid, struct error *err)
@@ -329,12 +334,17 @@ static int observe_watch(const struct invocation *invocation, struct observe_req
 	job_verdict_weigh_devices(record, seen, verdict);
 	if (verdict->still)
 		observe_hang(record, verdict, &hang);
+	/* Of a command that had not begun to load, there is more to see. */
+	const bool again = request->command && !request->again && verdict->loaders_began_s > 0 &&
+			   isnan(record->ended_s);
+	request->again = request->again || again;
 	const struct observe_input input = {.record = record,
 		.verdict = verdict,
 		.profile = profile,
 		.places = seen,
 		.hang = verdict->still ? &hang : NULL};
-	const int status = observe_deliver(invocation, request, &input, err);
+	const int status =
+		again ? OBSERVE_AGAIN : observe_deliver(invocation, request, &input, err);
 	job_places_close(places);
 	free(verdict);
 	return status;
@@ -360,7 +370,7 @@ static int observe_process(
 /* --- a command that is started here ------------------------------------------------------------- */
 
 /* Whether the last seconds of the record are of a job that has started: it works, no process is new, and its memory has its
- * size.  A job that starts processes all the time never is, and is observed after START_MOST_S. */
+ * size. */
 static bool observe_has_started(const struct job_record *record)
 {
 	const struct job_moment *last =
@@ -372,7 +382,7 @@ static bool observe_has_started(const struct job_record *record)
 		if (last->t_s - first->t_s < START_SETTLED_S)
 			first = &record->moments[i - 1];
 	for (size_t i = 0; i < record->process_count; i++)
-		if (record->processes[i].first_s > first->t_s)
+		if (record->processes[i].first_s > first->t_s && last->t_s < START_FORKS_S)
 			return false;
 	return last->resident <= START_GROWTH * first->resident &&
 	       (last->cpu_s > first->cpu_s || last->read_bytes > first->read_bytes);
@@ -415,6 +425,8 @@ static int observe_command(
 		return command_status(code);
 	code = observe_await_start(request->pid, err);
 	if (!code)
+		status = observe_process(invocation, request, err);
+	if (status == OBSERVE_AGAIN)
 		status = observe_process(invocation, request, err);
 	if (request->command_status < 0) /* no report has waited for it */
 		request->command_status = started_job_wait();

@@ -25,8 +25,8 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "jobs"), os.path.join(ROOT, "pipelin
 # Arguments of the loader, of which each sample may wait for `store` ms; the step: ms that it sleeps (a device) or computes in
 # `threads` threads (which compete with the workers).  The first two wait nearly all the time: a busy node hardly changes them.
 JOBS = {
-    "store": dict(workers=2, crop=16, store=12, sleep=80),  # 16 samples in 192 ms, of two workers a batch in 96
-    "stored": dict(workers=2, crop=16, store=5, sleep=80),  # it keeps up
+    "store": dict(workers=2, crop=16, store=50, sleep=330),  # 16 samples in 800 ms, of two workers a batch in 400
+    "stored": dict(workers=2, crop=16, store=30, sleep=330),  # it keeps up
     "decode": dict(workers=1, sleep=4),  # one worker gives less than the step takes
     "balanced": dict(workers=2, sleep=40),
     "step": dict(workers=2, sleep=90),  # the loader keeps up

@@ -31,7 +31,9 @@ echo typed | (ulimit -Sn 200 && "$MLBENCH" observe -- sh -c 'read word; echo "$w
 [ "$(cat out)" = "typed 200 --for --json" ] || fail "its input, limit or options were changed"
 
 # The job is observed from when it has settled, goes on afterwards, gets the signal, and the report follows its last line.
-"$MLBENCH" observe --for 2s --out seen -- sh -c 'trap "wait; echo its last line; exit 5" TERM; "$@" & wait' \
+# Its workers begin after 8 s in which one process computes, so that it is observed twice.
+"$MLBENCH" observe --for 8s --out seen -- sh -c 'trap "wait; echo its last line; exit 5" TERM
+timeout 8 python3 -c "while True: pass"; "$@" & wait' \
 	sh python3 "$job" data --seconds 600 --workers 2 --decode 0.05 --step 0 >out 2>&1 &
 observer=$!
 until_true grep -q "^observed" out
