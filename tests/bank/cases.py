@@ -272,4 +272,5 @@ def main():
     return 0 if right == len(rows) and refused == len(decoys) and kept == len(told) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

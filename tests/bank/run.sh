@@ -3,7 +3,7 @@
 set -u
 cd "$(dirname "$0")" || exit 2
 export PYTHONDONTWRITEBYTECODE=1
-out=$(python3 -m unittest test_score test_gate real.test_real 2>&1)
+out=$(python3 -m unittest test_score test_gate test_cases real.test_real 2>&1)
 status=$?
 out+=$'\n'$(cd ../jobs/bank && python3 -m unittest test_bank 2>&1) || status=1
 printf '%s\n' "$out"
