@@ -410,9 +410,9 @@ static bool cause_affinity(
 }
 
 static const double THREADS_FAR_ABOVE = 2; /* times the cores */
-static const double SWITCHES_MANY =
-	4; /* for each sample; a thread that works alone has about one */
-static const double SWITCHES_DOUBTLESS = 12;
+/* A second of CPU time: a thread that works keeps its core for about a millisecond and more (slice_ns of model_alter.c), however
+ * many want it; threads that wake and yield to each other do not. */
+static const double SWITCHES_MANY = 5000, SWITCHES_DOUBTLESS = 15000;
 
 /* Threads within each worker are far more than cores: waking, spinning and yielding to each other takes the cores from the
  * work. */
@@ -434,7 +434,7 @@ static bool cause_threads(
 			", and %.0f %% of its CPU time is in the kernel",
 			point->system_share * 100);
 	return cause_is(out, "threads", 0.6 + 0.35 * fmin(beyond, 1),
-		"%u workers of %u threads each are %.0f threads on %u core%s: they lose a core %.0f times for each sample%s",
+		"%u workers of %u threads each are %.0f threads on %u core%s: they lose or give up a core %.0f times in each second of CPU time%s",
 		base->facts->decode_workers, each, threads, cores, cores == 1 ? "" : "s",
 		point->switches, kernel);
 }

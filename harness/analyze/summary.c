@@ -367,8 +367,7 @@ static void merge_scalars(
 	merge_evaluations(out, chosen);
 	merge_restarts(out, chosen);
 	out->system_share = MEAN(chosen, system_seconds) / MEAN(chosen, cpu_seconds);
-	out->switches = MEAN(chosen, switches) * (double)chosen->count;
-	double samples = 0;
+	out->switches = MEAN(chosen, switches) / MEAN(chosen, cpu_seconds);
 	out->quota_cores = out->quota_others = NAN;
 	double throttled = -1;
 	out->accounted = NAN;
@@ -396,7 +395,6 @@ static void merge_scalars(
 			memcpy(out->read_pages, m->read_pages, sizeof out->read_pages);
 		out->data_bytes =
 			fmax(out->data_bytes, (double)m->dataset_samples * m->file_bytes_mean);
-		samples += (double)m->samples;
 		out->data_samples = fmax(out->data_samples, (double)m->dataset_samples);
 		out->batch_bytes = fmax(out->batch_bytes, (double)m->batch_bytes);
 		add_storage(out, m, chosen->count);
@@ -405,7 +403,6 @@ static void merge_scalars(
 		out->bad_samples = larger_of(out->bad_samples, m->bad_samples);
 		out->bad_share = fmax(out->bad_share, m->bad_share);
 	}
-	out->switches = samples > 0 ? out->switches / samples : NAN;
 }
 
 /* Sums of one stage over the repeats. */

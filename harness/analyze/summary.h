@@ -220,7 +220,7 @@ struct point_summary {
 	double restart_share, restart_seconds;
 	double cores_used;   /* by the process, all its threads */
 	double system_share; /* of that, in the kernel; NAN: not known */
-	double switches;     /* for each sample: involuntary ones of its threads; NAN: not known */
+	double switches; /* involuntary ones of its threads, for each second of CPU time; NAN: not known */
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	double bad_share;                                 /* likewise; NAN: not known of any */
