@@ -24,7 +24,7 @@ static const double LIFE_YOUNG = 0.5;      /* of the trainer's age: its workers 
 static const double LIFE_PAUSE_S = 0.4;    /* shorter ones are the job's beat */
 static const double LIFE_PAUSE_MOST = 0.7; /* of the time: more of it is no pause */
 static const double LIFE_REGULAR = 0.35;   /* of the median period */
-static const double LIFE_MOST_OF_WATCH = 0.5;
+static const double LIFE_MOST_OF_WATCH = 0.5, LIFE_IDLE = 0.4;
 static const double LIFE_PAUSE_LEAST = 0.05; /* of the time */
 static const double LIFE_GROWS = 1 << 20;    /* bytes/s */
 static const double LIFE_PERIODS = 2.2;      /* of what repeats have to be watched */
@@ -364,14 +364,16 @@ static void life_find_pauses(const struct job_record *record, const struct job_t
 	const size_t least = (size_t)fmax(2, ceil(LIFE_PAUSE_S / record->bin_s));
 	for (size_t bin = 0; bin < end; bin++) {
 		size_t bins = 0;
+		size_t seen = 0; /* there may be no look in a bin */
 		unsigned phases[JOB_PHASES];
-		while (bin + bins < end) {
-			const unsigned all = life_bin(track, bin + bins, phases);
-			if (2 * phases[phase] <= all)
+		for (size_t at = bin; at < end; at++) {
+			const unsigned all = life_bin(track, at, phases);
+			if (all > 0 && 2 * phases[phase] <= all)
 				break;
-			bins++;
+			seen += all > 0;
+			bins = all > 0 ? at + 1 - bin : bins;
 		}
-		if (bins < least)
+		if (bins < least || seen < 2)
 			continue;
 		const double begin_s = (double)bin * record->bin_s;
 		lengths[out->count++] = (double)bins * record->bin_s;
@@ -388,6 +390,7 @@ static void life_find_pauses(const struct job_record *record, const struct job_t
 	}
 	out->seconds = life_quantile(lengths, out->count, 0.5);
 	out->period_s = life_quantile(periods, period_count, 0.5);
+	out->irregular = period_count < 2;
 	for (size_t i = 0; i < period_count; i++)
 		if (fabs(periods[i] - out->period_s) > LIFE_REGULAR * out->period_s)
 			out->irregular = true;
@@ -508,6 +511,35 @@ bool job_life_conclude(const struct job_record *record, struct job_verdict *out)
 	return true;
 }
 
+/* Whether pauses of a trainer for which its loaders wait take so much that they are what is left to name. */
+void job_life_resolve(struct job_verdict *out)
+{
+	static const struct {
+		enum job_phase phase;
+		const char *stage, *resource, *words, *next;
+	} causes[] = {
+		{JOB_PHASE_WRITES, "step", "write",
+			"it writes files, and waits until they are written",
+			"write checkpoints less often or in a process of their own, and sync logs seldom"},
+		{JOB_PHASE_RUNS, "trainer", "cpu", "it computes by itself",
+			"move what the trainer does between its steps (shuffling, evaluation, statistics) into the loader workers, or do it less often"}};
+	const struct job_life *life = &out->life;
+	if (out->certainty != JOB_UNKNOWN || !out->trainer.count || !out->loader.count ||
+		!(out->loader.idle + out->loader.output >= LIFE_IDLE))
+		return;
+	for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+		const struct job_pause *pause = &life->pauses[causes[i].phase];
+		if (pause->count < 2 || pause->share < LIFE_START_MUCH)
+			continue;
+		job_conclude(out, causes[i].stage, causes[i].resource, JOB_POSSIBLE,
+			"Pauses of the trainer seem to hold the job up: for %.1f s at a time, about every %.1f s, %s; its loader workers have nothing to do %.0f %% of the time",
+			pause->seconds, pause->period_s, causes[i].words,
+			100 * (out->loader.idle + out->loader.output));
+		job_say(&out->next, "%s", causes[i].next);
+		return;
+	}
+}
+
 static void life_tell_workers(struct job_verdict *out)
 {
 	const struct job_life *life = &out->life;
@@ -539,8 +571,8 @@ static void life_tell_pauses(struct job_verdict *out)
 		job_say(&out->evidence,
 			"%s: it %s for %.1f s at a time, %s every %.1f s: %.0f %% of the time",
 			out->trainer.count ? "trainer" : "process", words[phase], pause->seconds,
-			pause->irregular ? "at no steady pace, about" : "regularly",
-			pause->period_s, 100 * pause->share);
+			pause->irregular ? "about" : "regularly", pause->period_s,
+			100 * pause->share);
 	}
 }
 

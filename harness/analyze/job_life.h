@@ -53,6 +53,9 @@ void job_life_find(const struct job_record *record, struct job_verdict *out);
 /* Whether starts of workers cost most: then it is the verdict. */
 bool job_life_conclude(const struct job_record *record, struct job_verdict *out);
 
+/* Names pauses of the trainer where nothing else was found; a verdict that there is stays. */
+void job_life_resolve(struct job_verdict *out);
+
 /* What is to be told of it beside the verdict. */
 void job_life_tell(const struct job_record *record, struct job_verdict *out);
 

@@ -130,6 +130,16 @@ static void programs_look(const struct job_record *record, struct job_programs *
 		*shares[i] = out->looks ? *shares[i] / out->looks : NAN;
 }
 
+/* One of these programs that was there before, or that lives for longer than most. */
+static bool programs_names(const struct job_programs *programs, const struct job_process *boss,
+	const struct job_process *process)
+{
+	for (size_t i = 0; i < programs->count && process->parent == boss->pid; i++)
+		if (strcmp(programs->of[i].name, process->name) == 0)
+			return true;
+	return false;
+}
+
 void job_programs_find(const struct job_record *record, struct job_verdict *out)
 {
 	struct job_programs *programs = &out->programs;
@@ -156,7 +166,8 @@ void job_programs_find(const struct job_record *record, struct job_verdict *out)
 	programs_look(record, programs);
 	programs_name(record, programs);
 	for (uint32_t i = 0; i < record->process_count; i++)
-		if (programs_has(record, &record->processes[i]) || out->boss[i] == boss)
+		if (programs_has(record, &record->processes[i]) ||
+			programs_names(programs, starts, &record->processes[i]))
 			out->roles[i] = JOB_ROLE_HELPER;
 	out->roles[boss] = JOB_ROLE_WHOLE;
 }

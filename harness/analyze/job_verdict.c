@@ -188,8 +188,10 @@ void job_verdict_find(
 	else if (job_programs_conclude(record, out) || job_ranks_conclude(record, out) ||
 		 job_life_conclude(record, out))
 		; /* programs that live for a moment, a rank that holds up the others, starts of workers */
-	else
+	else {
 		job_find_cause(record, profile, out);
+		job_life_resolve(out);
+	}
 	job_tell_side(&out->evidence, "trainer", &out->trainer);
 	job_tell_side(&out->evidence, "loader workers", &out->loader);
 	job_tell_side(&out->evidence,

@@ -286,6 +286,38 @@ static void test_pauses(void **state)
 	assert_true(isinf(job_life_enough_s(&record, &verdict)));
 }
 
+/* Every 4 s the trainer computes for 1.6 s, and its loaders have nothing to do meanwhile: the start of an epoch, an evaluation. */
+static void test_pauses_are_the_verdict(void **state)
+{
+	(void)state;
+	struct job_process *trainer = add(10, 1, -100, NAN);
+	struct job_track *track = track_of(trainer);
+	add_worker(trainer, -99, NAN);
+	processes[1].looks[JOB_RUNS] = LOOKS * 4 / 10;
+	processes[1].looks[JOB_WAITS_INPUT] = LOOKS * 6 / 10;
+	does(track, 0, 20, JOB_WAITS_INPUT);
+	for (double s = 0; s < 20; s += 0.2)
+		does(track, s, s + 0.1, JOB_WAITS_TIME);
+	for (double s = 1; s < 20; s += 4)
+		does(track, s, s + 1.6, JOB_RUNS);
+	trainer->looks[JOB_RUNS] = LOOKS * 4 / 10;
+	trainer->looks[JOB_WAITS_INPUT] = LOOKS * 3 / 10;
+	trainer->looks[JOB_WAITS_TIME] = LOOKS * 3 / 10;
+	trainer->last[JOB_CPU_S] = 8;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_float_equal(verdict.life.pauses[JOB_PHASE_RUNS].share, 0.4, 0.03);
+	assert_string_equal(verdict.stage, "trainer");
+	assert_string_equal(verdict.resource, "cpu");
+	verdict.certainty = JOB_UNKNOWN; /* as where loaders wait, too */
+	job_life_resolve(&verdict);
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	assert_non_null(strstr(verdict.words, "for 1.6 s at a time, about every 4.0 s"));
+	verdict.certainty = JOB_UNKNOWN;
+	verdict.life.pauses[JOB_PHASE_RUNS].share = 0.1;
+	job_life_resolve(&verdict);
+	assert_int_equal(verdict.certainty, JOB_UNKNOWN);
+}
+
 static void test_growth(void **state)
 {
 	(void)state;
@@ -421,6 +453,11 @@ static void shell_loop(enum job_act act)
 		program->last[JOB_WRITTEN] = 1e6;
 		joined(shell, program, 500 + (uint64_t)i); /* what the shell takes of its output */
 	}
+	/* One that was there before. */
+	struct job_process *before = add(200, 10, -0.1, 0.1);
+	(void)snprintf(before->name, sizeof before->name, "djpeg");
+	before->looks[JOB_RUNS] = LOOKS;
+	before->last[JOB_CPU_S] = 0.1;
 	job_verdict_find(&record, NULL, &verdict);
 }
 
@@ -432,6 +469,7 @@ static void test_programs(void **state)
 	assert_int_equal(verdict.programs.boss, 0);
 	assert_int_equal(verdict.roles[0], JOB_ROLE_WHOLE);
 	assert_int_equal(verdict.roles[3], JOB_ROLE_HELPER);
+	assert_int_equal(verdict.roles[31], JOB_ROLE_HELPER);
 	assert_float_equal(verdict.programs.cores, 0.92, 1e-6);
 	assert_float_equal(verdict.programs.read_bytes_per_s, 2e6, 1);
 	assert_string_equal(verdict.programs.of[0].name, "djpeg");
@@ -465,6 +503,7 @@ int main(void)
 		cmocka_unit_test_setup(test_short_epochs, empty_record),
 		cmocka_unit_test_setup(test_steady, empty_record),
 		cmocka_unit_test_setup(test_pauses, empty_record),
+		cmocka_unit_test_setup(test_pauses_are_the_verdict, empty_record),
 		cmocka_unit_test_setup(test_growth, empty_record),
 		cmocka_unit_test_setup(test_programs, empty_record),
 		cmocka_unit_test_setup(test_no_programs, empty_record),
