@@ -4,7 +4,7 @@
 #: half = open
 #: needs = torch torchvision PIL
 #: data = photos
-#: options = --workers 2 --every 15 --step-ms 20
+#: options = --workers 2 --every 15 --step-ms 8
 #: relieved = --every 1000000
 #: fix = --workers 4
 #: fix_twin = decode.workers=4 prefetch.depth=8
@@ -19,7 +19,7 @@ from torchvision import transforms
 
 from common import Job, Pictures
 
-job = Job(workers=2, batch=16, every=15, megabytes=200, step_ms=20.0)
+job = Job(workers=2, batch=16, every=15, megabytes=200, step_ms=8.0)
 transform = transforms.Compose([transforms.RandomResizedCrop(112), transforms.RandomHorizontalFlip(), transforms.ToTensor()])
 loader = data.DataLoader(Pictures(job.files(".jpg"), transform), job.batch, shuffle=True, drop_last=True, num_workers=job.workers, persistent_workers=True)
 state = {"layer%d" % i: torch.rand(job.megabytes * 1000000 // 40) for i in range(10)}

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 #: cause = trainer/cpu
-#: why = every 40 steps the trainer evaluates, and decodes the pictures for it in its own thread
+#: why = every 20 steps the trainer evaluates, and decodes the pictures for it in its own thread
 #: half = open
 #: needs = torch torchvision PIL
 #: data = photos
-#: options = --workers 2 --every 40 --step-ms 15
+#: options = --workers 2 --every 20 --step-ms 15
 #: relieved = --every 1000000
-#: fix = --every 160
+#: fix = --every 80
 #: fix_twin = evaluate.every*=4
 #: owner = batch.size=16 augment.size=112
 """Photos for a trainer that evaluates often, with a second loader without workers."""
@@ -17,7 +17,7 @@ from torchvision import transforms
 
 from common import Job, Pictures
 
-job = Job(workers=2, batch=16, every=40, evaluated=600, step_ms=15.0)
+job = Job(workers=2, batch=16, every=20, evaluated=600, step_ms=15.0)
 transform = transforms.Compose([transforms.RandomResizedCrop(112), transforms.RandomHorizontalFlip(), transforms.ToTensor()])
 plain = transforms.Compose([transforms.Resize(128), transforms.CenterCrop(112), transforms.ToTensor()])
 files = job.files(".jpg")

@@ -9,7 +9,7 @@
 #: fix = --workers 4
 #: fix_twin = decode.workers=4 prefetch.depth=8
 #: owner = batch.size=16 augment.size=112
-"""An epoch is cut after 100 batches (limit_train_batches), but the whole list of names is shuffled for it."""
+"""An epoch is cut after 50 batches (limit_train_batches), but the whole list of names is shuffled for it."""
 import random
 import time
 
@@ -18,7 +18,7 @@ from torchvision import transforms
 
 from common import Job, Pictures
 
-job = Job(workers=2, batch=16, names=2000000, batches_an_epoch=100, step_ms=4.0)
+job = Job(workers=2, batch=16, names=2000000, batches_an_epoch=50, step_ms=4.0)
 transform = transforms.Compose([transforms.RandomResizedCrop(112), transforms.RandomHorizontalFlip(), transforms.ToTensor()])
 files = job.files(".jpg")
 names = ["%s#%d" % (files[i % len(files)], i) for i in range(job.names)]

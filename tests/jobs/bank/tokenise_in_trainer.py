@@ -4,7 +4,7 @@
 #: half = open
 #: needs = torch
 #: data = text
-#: options = --tokenised 0 --step-ms 10
+#: options = --tokenised 0 --step-ms 4
 #: relieved = --tokenised 1
 #: fix = --batch 16
 #: fix_twin = batch.size=16
@@ -19,7 +19,7 @@ import torch
 
 from common import Job
 
-job = Job(batch=8, tokenised=0, length=512, step_ms=10.0)
+job = Job(batch=8, tokenised=0, length=512, step_ms=4.0)
 with open(os.path.join(job.data, "text.txt")) as file:
     lines = file.read().split("\n")[:-1]
 pieces = {first + second: 27 * (ord(first) - 96) + ord(second) - 96 for first in "abcdefghijklmnopqrstuvwxyz" for second in "abcdefghijklmnopqrstuvwxyz"}
