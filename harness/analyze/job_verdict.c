@@ -13,7 +13,7 @@
 
 static const double ACTIVE_CPU = 0.05;                    /* cores: a process that works */
 static const double DEVICE_BUSY = 0.9, DEVICE_IDLE = 0.5; /* share with a kernel resident */
-static const double STILL_CPU = 0.005, STILL_S = 3;
+static const double STILL_CPU = 0.005, STILL_S = 3, STILL_RUNS = 0.05;
 static const double STOPPED = 0.5; /* of a process's looks */
 static const double STARTS_S = 1,
 		    STARTS = 0.1; /* of the watch: loaders that begin later began with it */
@@ -44,18 +44,23 @@ static const char *job_hidden(const struct job_record *record)
 	return seen ? NULL : record->processes[0].unknown;
 }
 
+/* What is ready to run and gets no core does not stand still. */
 static bool job_stands_still(const struct job_record *record)
 {
-	double cpu_s = 0;
+	double active_s = 0;
 	double bytes = 0;
+	uint32_t runs = 0;
 	for (size_t i = 0; i < record->process_count; i++) {
 		const struct job_process *process = &record->processes[i];
 		const double cpu = job_grown(process->first, process->last, JOB_CPU_S);
+		const double queued = job_process_queue_s(record, i);
 		const double read = job_grown(process->first, process->last, JOB_READ);
-		cpu_s += isnan(cpu) ? 0 : cpu;
+		active_s += (isnan(cpu) ? 0 : cpu) + (isnan(queued) ? 0 : queued);
 		bytes += isnan(read) ? 0 : read;
+		runs += process->looks[JOB_RUNS];
 	}
-	return record->watched_s >= STILL_S && cpu_s <= STILL_CPU * record->watched_s && bytes <= 0;
+	return record->watched_s >= STILL_S && active_s <= STILL_CPU * record->watched_s &&
+	       bytes <= 0 && (double)runs <= STILL_RUNS * record->states;
 }
 
 /* A process at the job's head that a signal or a debugger holds; NULL: none. */

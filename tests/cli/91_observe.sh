@@ -1,54 +1,7 @@
 # `mlbench observe`: jobs of other programs, watched from outside.  Truths are planted by the job's arguments and are orders and
 # counts: who waits more, how many loaders there are; no speed.
 . "$CLI/lib.sh"
-command -v python3 >/dev/null || skip "python3 is not installed"
-job=$ROOT/tests/jobs/loader_job.py
-pids=
-inner=
-trap '[ -z "$inner" ] || kill -KILL "$inner"; for p in $pids; do kill -CONT "$p" 2>/dev/null; kill "$p" 2>/dev/null; done' EXIT
-validate() {
-	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || return 0
-	/usr/bin/python3 -m jsonschema -i out "$ROOT/docs/observe.schema.json" >problems 2>&1 ||
-		{ head -n 5 problems; fail "not valid against observe.schema.json"; }
-}
-mkdir -p data
-for i in $(seq 40); do head -c $((20000 + i * 500)) /dev/zero >"data/private_name_$i.jpg"; done
-# begin ARGUMENT ...: pid is the job's; returns when its workers have begun.
-begin() {
-	: >started
-	python3 "$job" data --seconds 600 "$@" >started 2>problems &
-	pid=$!
-	pids="$pids $pid"
-	until_true grep -q started started
-}
-# end: the job was not disturbed: it still runs.
-end() {
-	kill -0 "$pid" 2>/dev/null || fail "the job did not survive being observed"
-	kill "$pid"
-	wait "$pid" 2>/dev/null || true
-}
-# observed [LOOKS]: the document on the job, after as many looks as shares need, however seldom a slow node has time for one; and
-# the job ends.
-observed() {
-	local span
-	for span in 2 4 8 16 32 64; do
-		expect 0 "$MLBENCH" observe "$pid" --for ${span}s --json
-		[ "$(json "d['observed']['state_looks'] >= ${1:-60}")" != True ] || break
-	done
-	end
-	validate
-}
-# python over the document: roles(NAME) lists processes of a role, waits(p) is the share that one waits for input.
-holds() {
-	python3 - "$1" <<'PY' || fail "not so: $1"
-import json, sys
-d = json.load(open("out"))
-roles = lambda name: [p for p in d["processes"] if p["role"] == name]
-waits = lambda p: p["acts"]["input"] + p["acts"]["poll"]
-mean = lambda values: sum(values) / len(values)
-assert eval(sys.argv[1]), json.dumps([d["verdict"]["words"], d["life"], d["ranks"]] + [[p["role"], p["acts"]] for p in d["processes"]])[:2000]
-PY
-}
+. "$CLI/observe_lib.sh"
 
 # What is no job.
 expect 2 "$MLBENCH" observe
@@ -96,54 +49,6 @@ begin --workers 2 --decode 0 --step 0.3 --prefetch 4
 observed
 holds 'waits(d["processes"][0]) < mean([waits(p) for p in d["processes"] if p["parent"] == d["observed"]["pid"]])'
 holds 'd["verdict"]["stage"] not in ("loader", "read")'
-
-# Causes that are told by what threads are found in.  Where the node has no core for the job, that may be the verdict; and what is
-# not seen is unknown: but nothing else is "likely".
-# cause STAGE/RESOURCE ... ARGUMENTS of the job after --
-cause() {
-	local allowed=
-	while [ "$1" != -- ]; do
-		allowed="$allowed $1"
-		shift
-	done
-	shift
-	begin "$@"
-	observed 35
-	python3 - $allowed <<'PY' || fail "a wrong cause for $*"
-import json, sys
-v = json.load(open("out"))["verdict"]
-told = v["stage"] + "/" + v["resource"]
-crowded = v["resource"] in ("external", "cores", "threads", "quota")
-assert v["certainty"] != "likely" or crowded or told in sys.argv[1:], (told, v["words"])
-PY
-}
-# A lock on a file around each sample: workers that sleep while they hold it use no core, however busy the node is.
-cause loader/lock -- --workers 2 --decode 0.02 --step 0 --flock
-holds 'd["verdict"]["resource"] == "lock" and "locks on files" in d["verdict"]["words"]'
-holds 'mean([p["acts"]["file_lock"] for p in roles("loader")]) > 0.2 and all(p["acts"]["semaphore"] < 0.2 for p in roles("loader"))'
-cause loader/lock -- --workers 3 --decode 0.02 --step 0 --lock
-holds 'd["verdict"]["resource"] == "lock" and mean([p["acts"]["semaphore"] for p in roles("loader")]) > 0.3'
-# Python threads: they wait for their turn, and never use more than a core in sum.
-cause loader/gil -- --workers 4 --decode 0.02 --step 0 --threads
-holds 'd["processes"][0]["cpu"] < 1.3 and sum(t["acts"]["turn"] or 0 for t in d["threads"]) > 0.3'
-# The trainer's own thread has the work, which is none of BLAS.
-cause trainer/cpu -- --workers 2 --decode 0 --step 0.05 --trainer-cpu
-holds 'd["verdict"]["stage"] in ("trainer", "step", "unknown", "loader and step")'
-# Writes that are synchronised with each batch, by the trainer's first thread.
-cause step/write -- --workers 2 --decode 0 --step 0 --fsync 4096
-holds 'd["verdict"]["stage"] not in ("loader", "read") and d["processes"][0]["acts"]["read"] < 0.5'
-# Bytes through a pipe.
-cause trainer/hand-over step/cpu -- --workers 2 --decode 0 --step 0 --message 8000000
-# All of the job may run on one core.
-if command -v taskset >/dev/null && [ "$(nproc)" -gt 1 ]; then
-	begin --workers 3 --decode 0.05 --step 0
-	for p in $pid $(cat "/proc/$pid/task/$pid/children"); do
-		taskset -a -p 1 "$p" >/dev/null || true
-	done
-	observed 35
-	holds 'all(p["allowed_cpus"] == 1 for p in d["processes"] if p["role"] != "helper" and not p["ended"])'
-	holds 'd["verdict"]["certainty"] != "likely" or d["verdict"]["resource"] in ("affinity", "external")'
-fi
 
 # A worker that never answers again, and a job that is stopped: both stand still, and it is said who waits for whom.
 begin --workers 1 --decode 0 --step 0 --hang 5
@@ -290,15 +195,6 @@ if command -v gcc >/dev/null && gcc -O1 -w "$ROOT/tests/jobs/pool_job.c" -o pool
 	observed
 	holds 'd["verdict"]["stage"] in ("loader", "process", "unknown")'
 	holds 'd["processes"][0]["role"] == "whole" and d["processes"][0]["threads"] == 305'
-	# 64 threads that compute, on as many cores as there are.
-	: >started
-	./pool data 1 64 20000 100 0 >started &
-	pid=$!
-	pids="$pids $pid"
-	until_true grep -q started started
-	observed 35
-	holds 'd["processes"][0]["runnable_threads"] > 30'
-	holds '"cores" in d["verdict"]["words"] or d["observed"]["node_cores"] > 16'
 fi
 
 # One that ends meanwhile.

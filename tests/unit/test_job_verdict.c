@@ -682,6 +682,16 @@ static void test_still(void **state)
 	record.watched_s = 1; /* too short to say so */
 	job_verdict_find(&record, NULL, &verdict);
 	assert_false(verdict.still);
+	/* It has work, and others have the cores. */
+	record.watched_s = 10;
+	threads[0].last[JOB_QUEUE_S] = 9;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_false(verdict.still);
+	threads[0].last[JOB_QUEUE_S] = 0;
+	processes[0].looks[JOB_RUNS] = LOOKS;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_false(verdict.still);
+	processes[0].looks[JOB_RUNS] = 0;
 	/* Its workers still ask their queues. */
 	record.watched_s = 10;
 	processes[0].last[JOB_CPU_S] = 5;
