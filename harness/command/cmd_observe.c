@@ -334,9 +334,11 @@ static int observe_watch(const struct invocation *invocation, struct observe_req
 	job_verdict_weigh_devices(record, seen, verdict);
 	if (verdict->still)
 		observe_hang(record, verdict, &hang);
-	/* Of a command that had not begun to load, there is more to see. */
-	const bool again = request->command && !request->again && verdict->loaders_began_s > 0 &&
-			   isnan(record->ended_s);
+	/* Of a command whose workers had not begun, or of which a whole period was not seen, there is more to see. */
+	const bool short_watch = verdict->loaders_began_s > 0 ||
+				 record->watched_s < job_life_enough_s(record, verdict);
+	const bool again =
+		request->command && !request->again && short_watch && isnan(record->ended_s);
 	request->again = request->again || again;
 	const struct observe_input input = {.record = record,
 		.verdict = verdict,
