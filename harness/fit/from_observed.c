@@ -38,6 +38,7 @@ struct observed {
 	double loader_s; /* that its loaders were seen for: less where all began meanwhile, and none ended */
 	struct observed_side trainer, loader, whole;
 	double readers; /* threads that read files, of a job in one process */
+	double turns; /* threads of it that take turns at its interpreter's lock, and count as readers */
 	/* Of ranks without loaders: how many, and the one that waits least, which sets the pace of all; 0: it is no such job. */
 	size_t ranks;
 	double slow_rank;
@@ -160,6 +161,28 @@ static void observed_take_programs(struct observed *in)
 		.idle = looks * observed_or_zero(programs, "waits")};
 }
 
+/* Threads of one process that take turns at its interpreter's lock: those beside its first that compute like the busiest of them. */
+static double observed_turns(const json_t *document)
+{
+	static const double alike = 0.3;
+	const json_t *row;
+	size_t i;
+	double most = 0;
+	double count = 0;
+	if (strcmp(column_text(document, "verdict.resource"), "gil") != 0)
+		return 0;
+	for (int pass = 0; pass < 2; pass++)
+		json_array_foreach(column_value(document, "threads"), i, row)
+		{
+			const double cpu = observed_or_zero(row, "cpu");
+			if (!(fabs(column_number(row, "pid") - column_number(row, "tid")) > 0.5))
+				continue;
+			most = pass == 0 ? fmax(most, cpu) : most;
+			count += pass == 1 && cpu > 0 && cpu >= alike * most;
+		}
+	return count;
+}
+
 static void observed_sum(struct observed *in, const json_t *document)
 {
 	const json_t *row;
@@ -175,6 +198,8 @@ static void observed_sum(struct observed *in, const json_t *document)
 		observed_or_zero(row, "acts.read") + observed_or_zero(row, "acts.ring") +
 			observed_or_zero(row, "acts.file") >=
 		OBSERVED_READS;
+	in->turns = observed_turns(document);
+	in->readers = fmax(in->readers, in->turns);
 	observed_take_programs(in);
 	observed_end_side(&in->trainer);
 	observed_end_side(&in->loader);
@@ -242,7 +267,9 @@ static void observed_count(const struct observed *in, struct findings *out)
 			in->ranks, in->slow_rank);
 	if (in->readers >= 2)
 		observed_add(out, FINDING_WORKERS, FINDING_ASSUMED, in->readers,
-			"threads of the one process that read files");
+			in->turns >= 2
+				? "threads of the one process that take turns at its interpreter's lock"
+				: "threads of the one process that read files");
 	else
 		observed_add(out, FINDING_WORKERS, FINDING_ASSUMED, 0,
 			"no process loads for another one, and one thread at most reads files");

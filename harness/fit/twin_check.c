@@ -174,6 +174,10 @@ static int twin_correct_loader(struct case_file *file, const struct twin_facts *
 			guessed, changed, err);
 	if (config_real(&file->twin, KEY_OVERHEAD_LOCK) > 0 && !fixed[KEY_OVERHEAD_LOCK])
 		return twin_correct_lock(file, lacks / job->workers, changed, err);
+	if (config_real(&file->twin, KEY_INJECT_LOCK_SHARE) > 0 && !fixed[KEY_OVERHEAD_SAMPLE] &&
+		fabs(lacks) <= TWIN_MISSING * slot)
+		return twin_add_time(
+			file, KEY_OVERHEAD_SAMPLE, lacks / job->workers, guessed, changed, err);
 	/* More than that is something of the job that the twin does not have. */
 	if (known && fabs(lacks) > TWIN_MISSING * slot)
 		return 0;

@@ -183,6 +183,28 @@ static void files_of_many_samples_are_no_samples(void **state)
 	findings_close(&findings);
 }
 
+/* Threads that take turns at an interpreter's lock are workers, read they files or not; the first thread and one that hardly
+ * computes are none. */
+static void threads_that_take_turns_are_workers(void **state)
+{
+	(void)state;
+	const char *const changes[][2] = {{"\"role\":\"trainer\"", "\"role\":\"whole\""},
+		{"\"role\":\"loader\"", "\"role\":\"helper\""},
+		{"\"role\":\"loader\"", "\"role\":\"helper\""},
+		{"\"threads\":[]",
+			"\"threads\":[{\"pid\":7,\"tid\":7,\"cpu\":0.5},{\"pid\":7,\"tid\":8,\"cpu\":0.3},"
+			"{\"pid\":7,\"tid\":9,\"cpu\":0.2},{\"pid\":7,\"tid\":10,\"cpu\":0.01}]"},
+		{"\"stage\":\"loader\",\"resource\":\"cpu\"",
+			"\"stage\":\"loader\",\"resource\":\"gil\""}};
+	struct findings findings;
+	write_changed(changes, 5);
+	findings_open(&findings);
+	assert_int_equal(findings_from_observed(&findings, path, &err), 0);
+	near(&findings, FINDING_WORKERS, 2);
+	assert_string_equal(findings.resource, "lock");
+	findings_close(&findings);
+}
+
 /* Another user's job, whose waits and files were not seen: nothing is told of its workers, rather than that it has none. */
 static void what_was_not_seen_tells_nothing(void **state)
 {
@@ -689,6 +711,7 @@ int main(void)
 		cmocka_unit_test(loaders_that_began_late_are_counted),
 		cmocka_unit_test(ranks_and_short_programs_are_taken_for_what_they_are),
 		cmocka_unit_test(files_of_many_samples_are_no_samples),
+		cmocka_unit_test(threads_that_take_turns_are_workers),
 		cmocka_unit_test(what_was_not_seen_tells_nothing),
 		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
 		cmocka_unit_test(hostile_documents_are_refused_or_read),
