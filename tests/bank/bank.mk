@@ -34,7 +34,7 @@ bank-jobs:
 	tests/jobs/bank/score.py $(B)/mlbench $(BANK)
 # The frameworks that Debian has not got or has too old, by name alone: current releases, some gigabytes, in build/jobs-venv.
 # They are installed one after another: together they leave pip no end of versions to try.
-JOBS_MODULES := torch torchvision lightning webdataset datasets litdata spdl spdl-io tensorflow-cpu grain nvidia-dali-cuda120 mpi4py
+JOBS_MODULES := torch torchvision lightning webdataset datasets litdata spdl spdl-io tensorflow-cpu grain nvidia-dali-cuda120 mpi4py h5py
 jobs-venv:
 	@[ -x build/jobs-venv/bin/python ] || python3 -m venv build/jobs-venv
 	@for name in $(JOBS_MODULES); do build/jobs-venv/bin/python -m pip install --quiet --no-input $$name || exit 1; done

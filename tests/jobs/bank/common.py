@@ -46,6 +46,26 @@ class Pictures:
             return self.transform(Image.open(file).convert("RGB")), index % 10
 
 
+class Timed:
+    """A loader for a framework that has the loop to itself; `waited`: seconds that it waited for its last batch."""
+
+    def __init__(self, loader):
+        self.loader, self.waited = loader, 0.0
+
+    def __len__(self):
+        return len(self.loader)
+
+    def __iter__(self):
+        batches = iter(self.loader)
+        while True:
+            asked = time.monotonic()
+            batch = next(batches, None)
+            self.waited = time.monotonic() - asked
+            if batch is None:
+                return
+            yield batch
+
+
 class Job:
     def __init__(self, **options):
         parser = argparse.ArgumentParser()
