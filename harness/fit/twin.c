@@ -587,7 +587,8 @@ double twin_loader_cpu(const struct case_file *file, const char **why)
 		*why = by_slot ? "the trainer waits for its batches, so those that load are taken to compute all that time"
 			       : NULL;
 	/* What workers compute beyond that is their start. */
-	const double most = twin_starts_anew(file) ? twin_slot_most(file) : INFINITY;
+	const double most =
+		twin_starts_anew(file) ? twin_slot_most(file) * (1 - fmin(1, queue)) : INFINITY;
 	return !by_slot ? fmin(known, most) : slot > 0 ? slot : NAN;
 }
 
