@@ -21,10 +21,10 @@ PY
 write_config
 checked=(--set run.verify=on --set measure.epochs=2 --set measure.warmup=0s --set step.time=0 --set step.backend=null --set read.engine=memory)
 
-# Any number of workers, in any order: two sizes of a batch, four repetitions of each.
+# Any number of workers, and of threads within them, in any order: two sizes of a batch, four repetitions of each.
 expect_measured "$MLBENCH" sweep tiny.ini "${checked[@]}" --set batch.order=as-completed --out whole
 prints "checksums of 8 repetitions agree"
-expect_measured "$MLBENCH" sweep tiny.ini "${checked[@]}" --set decode.queue=7 --set sweep.decode.workers=1,2 --out again
+expect_measured "$MLBENCH" sweep tiny.ini "${checked[@]}" --set decode.queue=7 --set decode.threads=3 --set sweep.decode.workers=1,2 --out again
 status=0
 "$MLBENCH" compare whole again --json >out 2>err || status=$?
 [ "$status" -eq 0 ] || fail "equal checksums: exit $status"

@@ -113,6 +113,8 @@ for row in rows:
     assert step["overhead_seconds"] == 0 and step["seconds"][1] >= 18 * 0.002, step["seconds"]
 PY
 
+expect 2 "$MLBENCH" check tiny.ini --set inject.cpus=1 --set run.affinity=compact
+says "leave one out"
 expect 2 "$MLBENCH" check tiny.ini "${costly[@]}" --set overhead.lock=50% --set inject.lock_share=1
 says "leave one out"
 expect_measured "$MLBENCH" run tiny.ini "${twin[@]}" "${costly[@]}" --set overhead.lock=50% --verbose --out locked

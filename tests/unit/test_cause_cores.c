@@ -155,6 +155,7 @@ static void threads_of_workers_are_named(void **state)
 	static struct measurement m;
 	struct point_facts facts = four_workers();
 	decode_waits(&m, 0.25, 0.74);
+	m.stages[0].cpu_seconds = 0; /* else what reading takes is no switching */
 	m.cores_allowed = 2;
 	m.switches = 40000 * m.cpu_seconds;
 	m.system_seconds = 0.48 * m.cpu_seconds;
@@ -165,8 +166,8 @@ static void threads_of_workers_are_named(void **state)
 	expect(&v, "decode", "threads");
 	assert_true(v.confidence >= 0.7);
 	assert_true(says(&v, "4 workers of 16 threads each are 64 threads on 2 cores"));
-	assert_true(says(&v,
-		"40000 times in each second of CPU time, and 48 % of its CPU time is in the kernel"));
+	assert_true(
+		says(&v, "40000 times in each second of CPU time, 48 % of which is in the kernel"));
 	assert_non_null(strstr(v.advice, "decode.threads = 1"));
 	/* Others beside it do not hide it, and are said. */
 	m.cores_busy_outside = 1;
@@ -176,6 +177,16 @@ static void threads_of_workers_are_named(void **state)
 	m.cores_busy_outside = 0;
 	/* Threads that sleep take nothing: there, fewer of them would gain nothing. */
 	m.switches = 1500 * m.cpu_seconds;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+	m.switches = 40000 * m.cpu_seconds;
+	m.system_seconds = 0.12 * m.cpu_seconds;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cores");
+	m.system_seconds = 0.3 * m.cpu_seconds;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "threads");
+	m.stages[0].cpu_seconds = 0.2 * m.cpu_seconds;
 	v = judge(&m, &facts);
 	expect(&v, "decode", "cores");
 	m.switches = m.system_seconds = NAN;
