@@ -456,8 +456,8 @@ const struct command command_observe = {
 	.description =
 		"Watches the process PID and all below it until the verdict is firm, for 30 s at most, "
 		"or for as long as --for says: which process trains, "
-		"which ones load data, what each spends its time on (cores, run-queue wait, calls on "
-		"files, waiting for input, locks), what they read, which kinds of files they have "
+		"which ones load data, what each spends its time on (cores, run-queue wait, reads and "
+		"writes of files, waiting for input, locks by their kind), what they read, which kinds of files they have "
 		"open, memory and its growth, where its CPU time goes by class of code (as far as the "
 		"kernel lets others sample it), the calls to NFS servers by kind, and how busy its "
 		"GPUs are and whether that swings. It needs no change of the job: it reads /proc, stops "
