@@ -6,7 +6,7 @@
 #: options = --workers 4 --bound 1 --python-ms 8 --step-ms 10
 #: relieved = --bound 0
 #: fix = --bound 0
-#: fix_twin = decode.cores=all
+#: fix_twin = inject.cpus=0
 #: owner = batch.size=16 augment.size=112
 """A library that binds the process that imports it, as builds of OpenMP and some launchers do."""
 import os

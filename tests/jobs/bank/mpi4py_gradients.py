@@ -8,7 +8,7 @@
 #: options = --megabytes 64 --step-ms 20
 #: relieved = --megabytes 1
 #: fix = --megabytes 32
-#: fix_twin = sync.bytes*=0.5
+#: fix_twin = sync.gradients*=0.5
 #: owner = batch.size=16
 """mpi4py: data parallel training by hand, gradients in one large message."""
 import time

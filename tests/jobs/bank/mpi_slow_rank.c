@@ -6,8 +6,6 @@
 //: data = records
 //: options = --rows 400 --slow-rows 1600
 //: relieved = --slow-rows 400
-//: fix = --slow-rows 800
-//: fix_twin = inject.decode_factor=0.5
 //: owner = batch.size=800
 /* Ranks of MPI that train on records of one file and sum their gradients after each batch. */
 #include <fcntl.h>

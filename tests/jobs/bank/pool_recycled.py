@@ -6,7 +6,7 @@
 #: options = --workers 2 --tasks 12 --setup-ms 500 --step-ms 10
 #: relieved = --tasks 100000
 #: fix = --tasks 24
-#: fix_twin = startup.time*=0.5
+#: fix_twin = decode.startup*=0.5
 #: owner = batch.size=32 augment.size=32
 """multiprocessing.Pool whose workers are replaced now and then, as a remedy for a leak."""
 import multiprocessing

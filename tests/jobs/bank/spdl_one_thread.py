@@ -6,8 +6,8 @@
 #: data = photos
 #: options = --threads 1 --step-ms 15
 #: relieved = --threads 2 --again 0
-#: fix = --again 1
-#: fix_twin = inject.decode_factor=0.67
+#: fix = --threads 2
+#: fix_twin = decode.workers=2
 #: owner = batch.size=32
 """SPDL: threads that decode without the GIL, in one process."""
 import time

@@ -2,6 +2,7 @@
 scorer can fail.  tests/bank/run.sh runs it in `make check`."""
 import ast
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,15 @@ class TestJobs(unittest.TestCase):
                     subprocess.run(["bash", "-n", job.path], check=True)
                 for vary in ((), ("relieved",), ("fix",)):
                     self.assertLessEqual(set(job.varied(*vary)[0]), options_of(job))
+
+    def test_the_twins_have_the_keys_that_jobs_name(self):
+        with open(os.path.join(score.ROOT, "harness", "config", "keys.def")) as file:
+            known = {"%s.%s" % found for found in re.findall(r'^KEY\(\w+, "(\w+)", "(\w+)"', file.read(), re.M)}
+        self.assertIn("decode.workers", known)
+        for job in self.jobs.values():
+            with self.subTest(job.name):
+                named = [truth.twin_change(word)[0] for word in job.words("fix_twin")] + [word.partition("=")[0] for word in job.words("owner")]
+                self.assertFalse(set(named) - known)
 
     def test_the_table_of_the_issue_is_open(self):
         self.assertGreaterEqual(sum(job.open for job in self.jobs.values()), 18)
