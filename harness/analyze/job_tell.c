@@ -229,15 +229,20 @@ void job_tell_cores(const struct job_record *record, struct job_verdict *out)
 
 void job_tell_unknown(const struct job_record *record, struct job_verdict *out)
 {
+	bool vague = false;
 	bool device = false;
 	for (size_t i = 0; i < record->process_count; i++) {
 		const struct job_process *process = &record->processes[i];
 		device = device || process->device;
+		vague = vague || process->vague;
 		if (process->unknown[0] && out->unknown.count < JOB_LINES_MAX / 2)
 			job_say(&out->unknown,
 				"process %d: %s (run 'mlbench observe' as its user or as root)",
 				process->pid, process->unknown);
 	}
+	if (vague)
+		job_say(&out->unknown,
+			"which locks its threads wait for, and at which pipes: their calls may not be seen (kernel.yama.ptrace_scope; run 'mlbench observe' as root)");
 	job_say(&out->unknown,
 		"batches, steps and samples: a job does not show them to others, so there are no images/s");
 	job_say(&out->unknown,

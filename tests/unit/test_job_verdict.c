@@ -757,6 +757,13 @@ static void test_hidden(void **state)
 	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("unknown", "unknown");
 	assert_non_null(strstr(verdict.words, "Permission denied"));
+	/* Calls alone are not seen: a lock is one condition among others, and no cause. */
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_CONDITION, 90, 0, 0);
+	processes[2].vague = true;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("unknown", "unknown");
+	assert_non_null(strstr(verdict.unknown.of[0], "kernel.yama.ptrace_scope"));
 }
 
 /* Whatever is missing: no crash, no NAN in a sentence. */
