@@ -438,7 +438,9 @@ static bool cause_threads(
 	if (each < 2 || !waits_for_cores(stage) || !(threads > THREADS_FAR_ABOVE * cores) ||
 		!(point->switches >= SWITCHES_MANY) || !(kernel >= KERNEL_MUCH))
 		return false;
-	return cause_is(out, "threads", certainty_above(kernel, KERNEL_MUCH),
+	/* Beside others, more threads also get more of the cores: fewer of them may then be slower. */
+	return cause_is(out, "threads",
+		fmin(certainty_above(kernel, KERNEL_MUCH), others_are_busy(base) ? 0.55 : 1),
 		"%u workers of %u threads each are %.0f threads on %u core%s: they lose or give up a core %.0f times in each second of CPU time, %.0f %% of which is in the kernel beyond reading",
 		base->facts->decode_workers, each, threads, cores, cores == 1 ? "" : "s",
 		point->switches, kernel * 100);

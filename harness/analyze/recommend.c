@@ -747,6 +747,8 @@ bool recommend_without_keys(const struct point_summary *point, const char *stage
 	const char *resource, char *out, size_t room)
 {
 	if (strcmp(resource, "threads") == 0) {
+		if (advice_after_load(point, out, room))
+			return true;
 		(void)snprintf(out, room,
 			"set decode.threads = 1: the workers use the cores already (OMP_NUM_THREADS=1, torch.set_num_threads(1) or cv2.setNumThreads(0) in each worker)");
 		return true;

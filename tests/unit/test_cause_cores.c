@@ -173,7 +173,7 @@ static void threads_of_workers_are_named(void **state)
 	m.cores_busy_outside = 1;
 	v = judge(&m, &facts);
 	expect(&v, "decode", "threads");
-	assert_true(says(&v, "other processes kept"));
+	assert_true(v.confidence <= 0.55 && says(&v, "other processes kept"));
 	m.cores_busy_outside = 0;
 	/* Threads that sleep take nothing: there, fewer of them would gain nothing. */
 	m.switches = 1500 * m.cpu_seconds;
