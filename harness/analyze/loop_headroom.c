@@ -9,6 +9,7 @@ static const double LEVEL = 0.95, DRIFT_ERROR_RATE = 0.01;
 static const double WORTH = 0.03;     /* a gain below it is none */
 static const double DRIFT = 0.05;     /* ln, between the halves of a block */
 static const double CHANGE = 0.1;     /* ln, of the gain from one half of the rounds to the other */
+static const double WIDE = 0.4;       /* ln, an interval */
 static const double DISTURBED = 0.25; /* ln, below the median of its side */
 enum { BLOCK_STEPS_LEAST = 4, CHANGE_ROUNDS_LEAST = 6 };
 
@@ -262,6 +263,13 @@ static double loop_rounds_needed(const struct loop_gain *gain)
 		(double)gain->rounds * fmax(factor * factor, 1.0 + 1.0 / (double)gain->rounds));
 }
 
+/* So many blocks of a side are disturbed that the interval is of the disturbance. */
+static bool loop_is_disturbed(const struct loop_headroom *out)
+{
+	return 3 * out->disturbed >= out->sides[out->disturbed_side].blocks &&
+	       log((1 + out->gain.interval.high) / (1 + out->gain.interval.low)) > WIDE;
+}
+
 #define LOOP_SAY(...) ((void)snprintf(out->why, sizeof out->why, __VA_ARGS__))
 
 static void loop_judge(const struct loop_work *work, struct loop_headroom *out)
@@ -287,16 +295,16 @@ static void loop_judge(const struct loop_work *work, struct loop_headroom *out)
 			"%.0f %% in the second. Something changed meanwhile; look at each half alone, or "
 			"measure again on a quiet node.",
 			100 * gains[0], 100 * gains[1]);
-	} else if (gain->interval.low > 0) {
-		out->verdict = LOOP_HEADROOM_SOME;
-	} else if (gain->interval.high < WORTH) {
-		out->verdict = LOOP_HEADROOM_NONE;
-	} else if (3 * out->disturbed > out->sides[out->disturbed_side].blocks) {
+	} else if (loop_is_disturbed(out)) {
 		LOOP_SAY(
 			"Side '%s' was disturbed: %zu of its %zu blocks are more than 22 %% slower than the "
 			"median. Measure again on a quiet node.",
 			loop_side_name(out->disturbed_side), out->disturbed,
 			out->sides[out->disturbed_side].blocks);
+	} else if (gain->interval.low > 0) {
+		out->verdict = LOOP_HEADROOM_SOME;
+	} else if (gain->interval.high < WORTH) {
+		out->verdict = LOOP_HEADROOM_NONE;
 	} else {
 		LOOP_SAY("The rounds show neither a gain nor that there is none: about %.0f rounds "
 			 "would decide.",

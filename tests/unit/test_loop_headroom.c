@@ -237,6 +237,25 @@ static void test_disturbed(void **state)
 	assert_true(holds(&found.gain, 0.30));
 }
 
+/* Others on the node in nearly half of the blocks: what they cost is no gain of a loader. */
+static void test_disturbed_side(void **state)
+{
+	struct plan plan = usual();
+	struct loop_headroom found = find(&plan);
+	size_t block = 0;
+	double late_s = 0;
+	(void)state;
+	for (size_t i = 1; i < step_count; i++) {
+		block += steps[i].side == LOOP_LOADER && steps[i - 1].side != LOOP_LOADER;
+		if (steps[i].side == LOOP_LOADER && block % 5 < 2)
+			late_s += 0.3;
+		steps[i].end_s += late_s;
+	}
+	loop_headroom_find(steps, step_count, &found);
+	assert_unknown(&found, "Side 'loader' was disturbed");
+	assert_unknown(&found, "of its 10 blocks");
+}
+
 /* The interval holds the true gain as often as it says, and nobody is told a gain of a loader that keeps up. */
 static void test_coverage(void **state)
 {
@@ -268,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_without_workers),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_disturbed),
+		cmocka_unit_test(test_disturbed_side),
 		cmocka_unit_test(test_coverage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
