@@ -174,6 +174,7 @@ struct cause_loaders {
 	const struct job_side *side;
 	double lock
 		[JOB_ACTS]; /* of these acts: shares of their time, where they are no wait for work */
+	double work;        /* share of their time in which they have any */
 	enum job_certainty certainty; /* at most */
 	enum job_role role;
 };
@@ -207,13 +208,13 @@ static double cause_locked_share(const struct cause_loaders *l)
 	return all;
 }
 
-/* work: the share of their time in which they have any. */
-static bool cause_is_locked(struct cause_input *in, const struct cause_loaders *l, double work)
+/* in_order: some wait for the one that waits for the lock. */
+static bool cause_is_locked(struct cause_input *in, const struct cause_loaders *l, bool in_order)
 {
 	const struct job_side *side = l->side;
 	const double n = (double)side->count;
 	const double others = n > 1 ? 1 - 1 / n : 1;
-	const double bar = work < 1 ? LOCKED * work : fmax(LOCKED, LOCKED_OF_OTHERS * others);
+	const double bar = l->work * (in_order ? LOCKED : fmax(LOCKED, LOCKED_OF_OTHERS * others));
 	const double all = cause_locked_share(l);
 	enum job_act most = JOB_WAITS_LOCK;
 	for (int i = 0; i < JOB_ACTS; i++)
@@ -221,8 +222,9 @@ static bool cause_is_locked(struct cause_input *in, const struct cause_loaders *
 	if (all < bar || all <= side->file)
 		return false;
 	/* Who waits for a core may hold the lock. */
-	const bool sure = most != JOB_WAITS_CONDITION && n > 1 && work >= 1 &&
-			  all >= fmax(bar, 1 - LOCKED_OUTSIDE / n) && !(side->queue >= QUEUED);
+	const bool sure = most != JOB_WAITS_CONDITION && n > 1 && !in_order &&
+			  all >= fmax(bar, l->work * (1 - LOCKED_OUTSIDE / n)) &&
+			  !(side->queue >= QUEUED);
 	job_conclude(in->out, l->stage, "lock", sure ? l->certainty : JOB_POSSIBLE,
 		"%s seem to hold the job up, and spend %.0f %% of their time at locks, most of it at %s",
 		l->who, 100 * all, cause_lock_words(most));
@@ -235,7 +237,7 @@ static double cause_may_be_locked(const struct cause_loaders *l)
 {
 	const double n = (double)l->side->count;
 	const double all = cause_locked_share(l);
-	const double bar = fmax(LOCKED, LOCKED_OF_OTHERS * (n > 1 ? 1 - 1 / n : 1));
+	const double bar = l->work * fmax(LOCKED, LOCKED_OF_OTHERS * (n > 1 ? 1 - 1 / n : 1));
 	return job_share_may_reach(all, l->side->looks, bar) ? all : 0;
 }
 
@@ -338,7 +340,7 @@ static void job_conclude_loading(struct cause_input *in, const struct cause_load
 	const double reading = side->file + side->acts[JOB_WAITS_NETWORK];
 	double parts[PARTS];
 	const double lock = cause_may_be_locked(l);
-	if (cause_is_locked(in, l, 1))
+	if (cause_is_locked(in, l, false))
 		return;
 	if (side->time >= ASLEEP && side->time > reading) {
 		job_conclude(out, l->stage, "wait", JOB_POSSIBLE,
@@ -567,7 +569,7 @@ static void job_conclude_two_sides(struct cause_input *in, const struct cause_si
 			"hand over few large arrays in shared memory instead of bytes through a pipe");
 	} else if (cause_locked_share(&sides->loaders) >= LOCKED * (1 - waiting) && l->count > 1) {
 		/* Delivery in order lets some wait for the one that waits for the lock. */
-		(void)cause_is_locked(in, &sides->loaders, 1 - waiting);
+		(void)cause_is_locked(in, &sides->loaders, true);
 	} else if (l->count > 1 && l->kept >= UNEVEN && l->kept - l->queue >= UNEVEN / 2) {
 		job_conclude(out, "loader", "cores", JOB_POSSIBLE,
 			"One loader worker seems to hold the others up because it gets no core: it waits for one %.0f %% of the time",
@@ -653,6 +655,7 @@ static void job_conclude_processes(struct cause_input *in)
 		.loaders = {.stage = "loader",
 			.who = "The loader workers",
 			.side = l,
+			.work = 1 - waiting,
 			.certainty = in->device ? JOB_POSSIBLE : JOB_LIKELY,
 			.role = JOB_ROLE_LOADER}};
 	sides.loaders.lock[JOB_WAITS_LOCK] = l->acts[JOB_WAITS_LOCK];
@@ -782,6 +785,7 @@ static void job_conclude_threads(struct cause_input *in)
 		.loaders = {.stage = computes ? "process" : "loader",
 			.who = "Its other threads",
 			.side = p,
+			.work = 1 - idle,
 			.certainty = !computes && (known || p->file >= HALF) && !in->device
 					     ? JOB_LIKELY
 					     : JOB_POSSIBLE,
