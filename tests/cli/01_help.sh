@@ -54,8 +54,8 @@ expect 0 "$MLBENCH" explain loader/cores
 prints "loader/cores" # as observe says it
 expect 0 "$MLBENCH" explain quota
 prints "step/quota"
-expect 2 "$MLBENCH" explain gil
-says "mlbench help gil"
+expect 2 "$MLBENCH" explain mutex
+says "mlbench help mutex"
 expect 2 "$MLBENCH" explain decode/lok
 says "did you mean 'decode/lock'"
 expect 2 "$MLBENCH" swep
