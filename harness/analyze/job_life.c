@@ -13,7 +13,6 @@
 enum {
 	LIFE_KINDS_MAX = 8,
 	LIFE_GENERATIONS_MAX = 1024,
-	LIFE_VALUES_MAX = 1024,
 	LIFE_LOOKS_LEAST = 30,
 	LIFE_FORKING_BINS = 5
 };
@@ -290,11 +289,10 @@ static double life_present_s(const struct job_record *record, const struct life_
 	return present;
 }
 
-/* The median period is of all trainers' generations. */
 struct life_work {
 	struct life_span spans[JOB_LIVES_MAX];
 	struct life_generation generations[LIFE_GENERATIONS_MAX];
-	double periods[LIFE_VALUES_MAX];
+	double period_s; /* of all trainers' generations, summed */
 	size_t period_count;
 };
 
@@ -328,9 +326,8 @@ static void life_take_trainer(const struct job_record *record, const struct job_
 	}
 	for (size_t i = 1; i < generations; i++) {
 		out->generations += work->generations[i].first_s > 0;
-		if (work->period_count < LIFE_VALUES_MAX)
-			work->periods[work->period_count++] =
-				work->generations[i].first_s - work->generations[i - 1].first_s;
+		work->period_s += work->generations[i].first_s - work->generations[i - 1].first_s;
+		work->period_count++;
 	}
 	const double begun_s = record->processes[trainer].begun_s;
 	const double age = record->watched_s - youngest;
@@ -486,8 +483,11 @@ void job_life_find(const struct job_record *record, struct job_verdict *out)
 		}
 	if (trainers && record->watched_s > 0)
 		life->start_share /= trainers * record->watched_s;
-	if (work)
-		life->period_s = life_quantile(work->periods, work->period_count, 0.5);
+	if (work && work->period_count) {
+		life->period_s = work->period_s / (double)work->period_count;
+		if (life->start_s > life->period_s) /* of few generations */
+			life->start_s = life->period_s;
+	}
 	free(work);
 }
 

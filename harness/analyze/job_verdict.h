@@ -45,7 +45,7 @@ struct job_side {
 enum job_certainty { JOB_UNKNOWN, JOB_POSSIBLE, JOB_LIKELY };
 const char *job_certainty_name(enum job_certainty certainty);
 
-enum { JOB_LINES_MAX = 12, JOB_LINE_BYTES = 360, JOB_WORD_BYTES = 32 };
+enum { JOB_LINES_MAX = 16, JOB_LINE_BYTES = 360, JOB_WORD_BYTES = 32 };
 
 struct job_lines {
 	char of[JOB_LINES_MAX][JOB_LINE_BYTES];

@@ -160,6 +160,10 @@ static void test_restarts(void **state)
 	/* 2 workers that read 1 MB/s each, and files of 100 kB. */
 	assert_float_equal(verdict.files_per_s, 20, 0.5);
 	assert_float_equal(job_life_enough_s(&record, &verdict), 11, 0.3);
+	record.track_count = 1; /* what the trainer did is not known */
+	job_verdict_find(&record, NULL, &verdict);
+	assert_true(isnan(verdict.life.start_s));
+	assert_string_not_equal(verdict.resource, "restarts");
 }
 
 /* What was not seen of the reads of those that ended is as much as they read before. */
@@ -336,6 +340,10 @@ static void test_growth(void **state)
 	bool said = false;
 	for (size_t i = 0; i < verdict.next.count; i++)
 		said = said || strstr(verdict.next.of[i], "used up in 10 min");
+	assert_true(said);
+	said = false;
+	for (size_t i = 0; i < verdict.evidence.count; i++)
+		said = said || strstr(verdict.evidence.of[i], "process 10 (trainer) grows most");
 	assert_true(said);
 	/* Workers that come and go with what they have: it does not grow. */
 	trainer->last[JOB_RESIDENT] = 0;
