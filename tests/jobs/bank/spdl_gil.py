@@ -3,8 +3,8 @@
 #: why = four threads augment in Python, so that they take turns with one interpreter
 #: needs = spdl.io spdl.pipeline
 #: python = venv
-#: data = photos
-#: options = --threads 4 --python-ms 6 --step-ms 15
+#: data = thumbs
+#: options = --threads 4 --python-ms 12 --step-ms 15
 #: relieved = --python-ms 0
 #: fix = --threads 8
 #: fix_twin = decode.workers=8
@@ -17,7 +17,7 @@ from spdl.pipeline import PipelineBuilder
 
 from common import Job, spend
 
-job = Job(threads=4, batch=16, python_ms=6.0, step_ms=15.0)
+job = Job(threads=4, batch=16, python_ms=12.0, step_ms=15.0)
 files = job.files(".jpg")
 
 
@@ -27,7 +27,7 @@ def endless():
 
 
 def augment(path):
-    picture = spdl.io.load_image(path, filter_desc=spdl.io.get_video_filter_desc(scale_width=112, scale_height=112))
+    picture = spdl.io.load_image(path, filter_desc=spdl.io.get_video_filter_desc(scale_width=64, scale_height=64))
     spend(job.python_ms / 1000)
     return picture
 
