@@ -340,6 +340,7 @@ for change in none decoys fixes; do
 case = [c for c in json.load(open("cases.json"))["cases"] if c["name"] == "cases/few_workers"][0]
 print(" ".join("--set %s=%s" % (k["key"], k["value"]) for c in case.get(sys.argv[1], []) for k in c["keys"]))' $change)
 	# shellcheck disable=SC2086
-	expect_measured "$MLBENCH" run cases/few_workers $settings --set measure.epochs=1 --set measure.repeats=1 --set measure.warmup=0s --set dataset.samples=64 --out "results/few/$change"
-	grep -q '"read_requests":64,' "results/few/$change/points.jsonl" || fail "files read in one epoch, $change"
+	expect_measured "$MLBENCH" run cases/few_workers $settings --set run.verify=on --set measure.epochs=1 --set measure.repeats=1 --set measure.warmup=0s --set dataset.samples=64 --out "results/few/$change"
+	grep -o '"checksum_samples":64,\|"epoch_checksum":"*[0-9a-fx]*' "results/few/$change/points.jsonl" | sort >"sums.$change"
+	[ "$(wc -l <"sums.$change")" -eq 2 ] && cmp sums.none "sums.$change" || fail "the samples of one epoch, $change"
 done
