@@ -307,8 +307,8 @@ def go(options: argparse.Namespace) -> int:
             (skipped if row.get("skipped") else rows).append(row)
             said = row.get("error") or truth_lines([row]).split("\n")[1] if options.truth is not None else " ".join(matrix.cells(row)[1:]) if "score" in row else row["error"]
             print("%d/%d %s: %s" % (number, len(jobs), job.name, said), flush=True)
-    with open(os.path.join(options.out, "truth.json" if options.truth is not None else "score.json"), "w") as file:
-        json.dump({"half": options.half, "seed": options.seed, "busy": options.busy, "rows": rows, "skipped": skipped}, file, indent=1)
+            with open(os.path.join(options.out, "truth.json" if options.truth is not None else "score.json"), "w") as file:
+                json.dump({"half": options.half, "seed": options.seed, "busy": options.busy, "rows": rows, "skipped": skipped}, file, indent=1)
     failed = any("error" in row or row.get("score") == matrix.DISTURBED for row in rows)
     if options.truth is not None:
         print("\n" + truth_lines(rows + skipped))
