@@ -3,6 +3,7 @@
 #ifndef MLBENCH_ANALYZE_SUMMARY_H
 #define MLBENCH_ANALYZE_SUMMARY_H
 
+#include "harness/analyze/foreign_load.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/error.h"
 #include "harness/config/config.h"
@@ -90,26 +91,6 @@ struct device_view {
 struct device_view device_view_of(const struct measurement *const *repeats, size_t count);
 
 /* --- the summary of a point ------------------------------------------------------------------- */
-
-/* Whether other processes took so much of the node during a measurement that its figures are not
- * the node's. */
-enum { FOREIGN_LOAD_BYTES = 160 };
-
-/* What was seen of other processes meanwhile; NAN: unknown, which is no reason. */
-struct foreign_load {
-	double cores;       /* of those, kept busy by other processes */
-	double own_cores;   /* kept busy by this one */
-	double steal_share; /* of their time, taken by the hypervisor */
-	unsigned usable;    /* cores that this process may run on */
-};
-
-/* Other processes keep so many of the usable cores busy that they slow down whatever runs beside them. */
-bool foreign_load_is_heavy(double cores, unsigned usable);
-
-/* True, with the reason in words, when other processes are heavy, when they and this one together
- * want all cores and theirs is at least a tenth, or when the hypervisor takes 5 % of the time.
- * Otherwise reason is "". */
-bool foreign_load_contaminates(const struct foreign_load *load, char reason[FOREIGN_LOAD_BYTES]);
 
 /* More lines than any verdict has, so that none is dropped. */
 enum { EVIDENCE_MAX = 20, EVIDENCE_BYTES = 240 };

@@ -1,6 +1,7 @@
-/* mlbench efficiency: the user's own data loader beside this hardware, or beside none in the user's own loop.  The pipeline's repetitions are an ordinary result; what the
- * loader did stands in efficiency.json beside them and nowhere else: its figures are those of another program. */
-#include "harness/analyze/summary.h"
+/* mlbench efficiency: the user's own data loader beside this hardware, or beside none in the user's own loop.  The pipeline's
+ * repetitions are an ordinary result; what the loader did stands in efficiency.json beside them and nowhere else: its figures
+ * are those of another program. */
+#include "harness/analyze/foreign_load.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
