@@ -46,7 +46,23 @@ struct cause_input {
 
 /* --- CPU time by what it is for ----------------------------------------------------------------- */
 
-enum cause_part { PART_PREPARES, PART_HANDS_OVER, PART_COMPUTES, PART_KERNEL, PARTS };
+enum cause_part { PART_PREPARES, PART_HANDS_OVER, PART_WRITES, PART_COMPUTES, PART_KERNEL, PARTS };
+
+/* Whether what a role writes goes to storage: pipes and sockets are written to by the same calls. */
+static bool cause_writes_files(const struct cause_input *in, enum job_role role)
+{
+	double written = 0;
+	double stored = 0;
+	for (size_t i = 0; i < in->record->process_count; i++) {
+		const struct job_process *process = &in->record->processes[i];
+		if (in->out->roles[i] != role)
+			continue;
+		/* fmax passes over NAN. */
+		written += fmax(job_grown(process->first, process->last, JOB_WRITTEN), 0);
+		stored += fmax(job_grown(process->first, process->last, JOB_DISK_WRITTEN), 0);
+	}
+	return stored > 0 && stored >= HALF * written;
+}
 
 /* Shares of a role's CPU time; false: too few samples, or most of them in code that is not known. */
 static bool cause_parts(const struct cause_input *in, enum job_role role, double parts[PARTS])
@@ -58,6 +74,7 @@ static bool cause_parts(const struct cause_input *in, enum job_role role, double
 		[JOB_CLASS_READ] = PART_PREPARES,
 		[JOB_CLASS_COPY] = PART_HANDS_OVER,
 		[JOB_CLASS_SERIAL] = PART_HANDS_OVER,
+		[JOB_CLASS_WRITE] = PART_WRITES,
 		[JOB_CLASS_QUEUE] = PART_HANDS_OVER,
 		[JOB_CLASS_KERNEL] = PART_KERNEL,
 		[JOB_CLASS_BLAS] = PART_COMPUTES,
@@ -71,14 +88,20 @@ static bool cause_parts(const struct cause_input *in, enum job_role role, double
 	for (int k = 0; k < JOB_CLASSES; k++)
 		if (part_of[k] < PARTS)
 			parts[part_of[k]] += shares[k];
+	if (!cause_writes_files(in, role)) {
+		parts[PART_HANDS_OVER] += parts[PART_WRITES];
+		parts[PART_WRITES] = 0;
+	}
 	/* The kernel maps and copies what is handed over. */
 	if (parts[PART_HANDS_OVER] >= HANDING)
 		parts[PART_HANDS_OVER] += parts[PART_KERNEL];
 	/* Allocation is done for Python's objects, where there is Python. */
 	if (shares[JOB_CLASS_PYTHON] > parts[PART_COMPUTES])
 		parts[PART_PREPARES] += shares[JOB_CLASS_LIBC];
-	return samples >= CLASS_SAMPLES_LEAST &&
-	       parts[PART_PREPARES] + parts[PART_HANDS_OVER] + parts[PART_COMPUTES] >= HALF;
+	return samples >= CLASS_SAMPLES_LEAST && parts[PART_PREPARES] + parts[PART_HANDS_OVER] +
+								 parts[PART_WRITES] +
+								 parts[PART_COMPUTES] >=
+							 HALF;
 }
 
 /* --- cores -------------------------------------------------------------------------------------- */
@@ -416,7 +439,7 @@ static bool cause_split(
 	/* What the kernel computes for a thread that is seen in writes is for these. */
 	const double writes =
 		h->write >= WRITING ? h->acts[JOB_WAITS_HELD] + runs * parts[PART_KERNEL] : 0;
-	of[CAUSE_WRITE] = h->write + (known ? writes : 0);
+	of[CAUSE_WRITE] = h->write + (known ? writes + runs * parts[PART_WRITES] : 0);
 	of[CAUSE_READ] = h->file;
 	of[CAUSE_PREPARE] = known ? runs * parts[PART_PREPARES] : 0;
 	of[CAUSE_HAND_OVER] = known ? runs * parts[PART_HANDS_OVER] : 0;

@@ -46,8 +46,8 @@ enum {
 const char *job_class_name(enum job_class class)
 {
 	static const char *const names[JOB_CLASSES] = {"decoding", "resize", "copy",
-		"serialisation", "python", "reading", "queue", "blas", "tensor", "libc", "kernel",
-		"other"};
+		"serialisation", "python", "reading", "writing", "queue", "blas", "tensor", "libc",
+		"kernel", "other"};
 	return names[class];
 }
 
@@ -60,6 +60,7 @@ const char *job_class_words(enum job_class class)
 		[JOB_CLASS_SERIAL] = "serialisation",
 		[JOB_CLASS_PYTHON] = "Python interpreter",
 		[JOB_CLASS_READ] = "kernel read path",
+		[JOB_CLASS_WRITE] = "kernel write path",
 		[JOB_CLASS_QUEUE] = "queues and locks",
 		[JOB_CLASS_BLAS] = "matrix products (BLAS)",
 		[JOB_CLASS_TENSOR] = "tensor library",
@@ -146,9 +147,12 @@ static enum job_class class_of_call(const char *function)
 	static const char reads[] =
 		"read pread preadv readv open openat close stat fstat lstat fstatat "
 		"statx lseek readdir getdents access readlink fopen fread fclose";
-	static const char *const waits[] = {"write", "writev", "poll", "ppoll", "select", "pselect",
-		"epoll", "sem_", "pthread_", "futex", "recv", "send", "accept", "nanosleep",
-		"clock_nanosleep", "sched_yield", "eventfd"};
+	static const char writes[] =
+		"write pwrite writev pwritev fwrite fflush fsync fdatasync "
+		"sync_file_range syncfs msync rename ftruncate fallocate posix_fallocate sendfile";
+	static const char *const waits[] = {"poll", "ppoll", "select", "pselect", "epoll", "sem_",
+		"pthread_", "futex", "recv", "send", "accept", "nanosleep", "clock_nanosleep",
+		"sched_yield", "eventfd"};
 	while (*function == '_')
 		function++;
 	if (strncmp(function, "libc_", 5) == 0)
@@ -159,6 +163,8 @@ static enum job_class class_of_call(const char *function)
 	(void)snprintf(word, sizeof word, "%.*s", (int)(large ? size - 2 : size), function);
 	if (word[0] && parse_has_word(reads, word))
 		return JOB_CLASS_READ;
+	if (word[0] && parse_has_word(writes, word))
+		return JOB_CLASS_WRITE;
 	for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
 		if (strncmp(function, waits[i], strlen(waits[i])) == 0)
 			return JOB_CLASS_QUEUE;

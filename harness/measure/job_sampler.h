@@ -23,6 +23,7 @@ enum job_class {
 	JOB_CLASS_SERIAL,
 	JOB_CLASS_PYTHON,
 	JOB_CLASS_READ,  /* in the kernel: open, read, stat, ... */
+	JOB_CLASS_WRITE, /* in the kernel: write, fsync, rename, ...; to files, pipes or sockets */
 	JOB_CLASS_QUEUE, /* in the kernel or spinning: locks, pipes, sockets, poll */
 	JOB_CLASS_BLAS,
 	JOB_CLASS_TENSOR, /* in a tensor library, and nothing more is known */

@@ -586,6 +586,14 @@ static void test_trainer(void **state)
 	trainer_does(JOB_WAITS_WRITE, JOB_CLASS_PYTHON, "step", "write", JOB_LIKELY);
 	trainer_does(JOB_WAITS_TIME, JOB_CLASS_PYTHON, "step", "unknown", JOB_LIKELY);
 	trainer_does(JOB_RUNS, JOB_CLASS_OTHER, "step", "cpu", JOB_POSSIBLE); /* whatever that is */
+	/* What it writes goes to pipes and sockets, or to storage. */
+	trainer_does(JOB_RUNS, JOB_CLASS_WRITE, "trainer", "hand-over", JOB_LIKELY);
+	processes[1].first[JOB_WRITTEN] = processes[1].first[JOB_DISK_WRITTEN] = 0;
+	processes[1].last[JOB_WRITTEN] = 5e9;
+	processes[1].last[JOB_DISK_WRITTEN] = 4e9;
+	job_verdict_find(&record, &trainer_profile, &verdict);
+	assert_verdict("step", "write");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
 	/* The step's own pace takes most of the time, and what the trainer does between two steps enough. */
 	trainer_does(JOB_RUNS, JOB_CLASS_PYTHON, "trainer", "cpu", JOB_LIKELY);
 	processes[1].looks[JOB_RUNS] = threads[1].looks[JOB_RUNS] = LOOKS * 4 / 10;
