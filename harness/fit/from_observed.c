@@ -442,6 +442,7 @@ static double observed_gpu_busy(const json_t *document)
 
 static void observed_step(const struct observed *in, struct findings *out)
 {
+	static const char *const loading[] = {"decoding", "resize", "reading"};
 	const struct observed_side *t = &in->trainer;
 	const double gpu = observed_gpu_busy(in->document);
 	/* A step that the job's own device takes waits for no core. */
@@ -451,6 +452,9 @@ static void observed_step(const struct observed *in, struct findings *out)
 	if (t->count < 0.5)
 		return;
 	observed_add(out, FINDING_TRAINER_CORES, FINDING_MEASURED, t->cpu / t->count, NULL);
+	observed_add(out, FINDING_TRAINER_LOADS, FINDING_DERIVED,
+		observed_class_share(in, "trainer", loading, COUNT(loading)),
+		"share of the trainer's CPU samples in reads, codecs and functions that resize");
 	if (isfinite(gpu) && waits > 1 - gpu)
 		observed_add(out, FINDING_STEP_WAIT_SHARE, FINDING_DERIVED, 1 - gpu,
 			"the GPU is idle so long: a trainer that waits for it looks like one that waits for data");

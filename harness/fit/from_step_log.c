@@ -303,27 +303,37 @@ static void log_add(struct log_told *told, enum finding_id id, enum finding_how 
 			count, why);
 }
 
+/* A step that stalls leaves the next one a shorter wait: no epoch begins there. */
+static bool log_waits_follow(const struct stalls *waits, const struct stalls *steps)
+{
+	return fabs(waits->every - steps->every) <= fmax(1, steps->every / 20) &&
+	       waits->each < steps->each - steps->usual;
+}
+
 /* Waits and steps that stall again and again, where the log has each step. */
 static void log_find_stalls(struct log_told *told, size_t skip)
 {
 	static const double least = 20.0 * (double)NS_PER_MS;
 	const struct finding *period = &told->out->known[FINDING_STEP_PERIOD];
 	const struct log_times *t = &told->times;
+	struct stalls waits;
 	struct stalls stalls;
-	size_t count = log_series(told, t->wait, skip);
+	const size_t count = log_series(told, t->wait, skip);
 
 	if (!t->consecutive || period->how == FINDING_UNKNOWN)
 		return;
-	if (count == t->count - skip && stalls_find(told->scratch, count, least, &stalls)) {
+	const bool stall = told->out->step_is == FINDING_STEP_TIME && told->out->step_series &&
+			   stalls_find(told->out->step_ns, told->out->step_count, least, &stalls);
+	if (count == t->count - skip && stalls_find(told->scratch, count, least, &waits) &&
+		!(stall && log_waits_follow(&waits, &stalls))) {
 		/* Before what looks from outside tell: the trainer's own clock is in the log. */
 		findings_add(told->out, FINDING_EPOCH_TIME, SOURCE_STEP_LOG, FINDING_MEASURED,
-			stalls.every * period->value, NAN, NAN,
+			waits.every * period->value, NAN, NAN,
 			"from one long wait for a batch to the next, which come regularly");
 		findings_add(told->out, FINDING_EPOCH_START, SOURCE_STEP_LOG, FINDING_MEASURED,
-			stalls.each, NAN, NAN, "the long waits for a batch, which come regularly");
+			waits.each, NAN, NAN, "the long waits for a batch, which come regularly");
 	}
-	if (told->out->step_is != FINDING_STEP_TIME || !told->out->step_series ||
-		!stalls_find(told->out->step_ns, told->out->step_count, least, &stalls))
+	if (!stall)
 		return;
 	findings_add(told->out, FINDING_STALL_TIME, SOURCE_STEP_LOG, FINDING_DERIVED,
 		stalls.every * period->value, NAN, NAN,

@@ -8,6 +8,7 @@
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
 #include "harness/fit/step_series.h"
+#include "harness/record/measurement.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -244,18 +245,69 @@ static void twin_step_under_quota(struct twin *twin)
 		"of the shorter steps: longer ones are taken for those in which the CPU quota was used up");
 }
 
-/* All of them longer by shift, and none shorter than a device can be. */
-static int twin_step_times(const struct findings *observed, double shift,
-	char text[STEP_SERIES_BYTES], struct error *err)
+/* Steps stall regularly while a trainer that has loaders reads and decodes by itself: it evaluates. */
+static bool twin_evaluates(const struct case_file *file)
 {
+	static const double LOADS = 0.5; /* of its CPU time */
+	return twin_known(file, FINDING_TRAINER_LOADS) >= LOADS &&
+	       twin_known(file, FINDING_WORKERS) >= 1 && twin_known(file, FINDING_STALL) > 0 &&
+	       twin_known(file, FINDING_STALL_TIME) > 0;
+}
+
+/* Stalls of one series differ, and a repetition meets its first ones only: each keeps its place, and they change places among
+ * themselves so that any few that follow each other are of all sizes (by the golden ratio: the fractions of its multiples are spread
+ * evenly over any stretch). */
+static int twin_spread_stalls(double *values, size_t count, double far, struct error *err)
+{
+	static const double GOLDEN = 0.6180339887498949;
+	double *const keys = malloc(3 * (count + 1) * sizeof *keys);
+	size_t stalls = 0;
+	if (!keys)
+		return error_set(err, -ENOMEM, "out of memory");
+	double *const sorted = keys + count + 1; /* keys in order */
+	double *const sizes = sorted + count + 1;
+	for (size_t i = 0; i < count; i++)
+		if (values[i] > far) {
+			keys[stalls] = sorted[stalls] = fmod(GOLDEN * (double)(stalls + 1), 1);
+			sizes[stalls++] = values[i];
+		}
+	sort_doubles(sorted, stalls);
+	sort_doubles(sizes, stalls);
+	size_t next = 0;
+	for (size_t i = 0; i < count; i++)
+		if (values[i] > far) {
+			const double *const at = bsearch(
+				&keys[next++], sorted, stalls, sizeof *sorted, order_doubles);
+			values[i] = sizes[at - sorted];
+		}
+	free(keys);
+	return 0;
+}
+
+/* All of them longer by shift, and none shorter than a device can be.  Evaluations are not among them. */
+static int twin_step_times(
+	const struct case_file *file, double shift, char text[STEP_SERIES_BYTES], struct error *err)
+{
+	const struct findings *observed = &file->observed;
+	const double stall = twin_known(file, FINDING_STALL);
+	const double usual = statistics_median(observed->step_ns, observed->step_count);
+	const double far = usual + stall / 2; /* NAN: nothing is */
+	const bool evaluates = twin_evaluates(file);
+	int code = 0;
 	double *shifted = malloc(observed->step_count * sizeof *shifted);
 	if (!shifted)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < observed->step_count; i++)
-		shifted[i] = fabs(shift) > 0 ? fmax(1e3, observed->step_ns[i] + shift)
-					     : observed->step_ns[i];
-	const int code =
-		step_series_text(shifted, observed->step_count, observed->step_series, text, err);
+		shifted[i] = evaluates && observed->step_ns[i] > far
+				     ? fmax(usual, observed->step_ns[i] - stall)
+				     : observed->step_ns[i];
+	if (stall > 0 && !evaluates)
+		code = twin_spread_stalls(shifted, observed->step_count, far, err);
+	for (size_t i = 0; i < observed->step_count && fabs(shift) > 0; i++)
+		shifted[i] = fmax(1e3, shifted[i] + shift);
+	if (!code)
+		code = step_series_text(
+			shifted, observed->step_count, observed->step_series, text, err);
 	free(shifted);
 	return code;
 }
@@ -264,7 +316,7 @@ int twin_shift_step_times(struct case_file *file, double shift, struct error *er
 {
 	char text[STEP_SERIES_BYTES];
 	const double cpu = config_real(&file->twin, KEY_OVERHEAD_STEP);
-	int code = twin_step_times(&file->observed, shift - cpu, text, err);
+	int code = twin_step_times(file, shift - cpu, text, err);
 	if (!code)
 		code = case_set(file, "step.times", text, err);
 	return code ? code
@@ -288,7 +340,7 @@ static bool twin_step_series(struct twin *twin)
 	/* Less what the trainer computes: so they vary by as much as they did. */
 	const double cpu = twin_step_on_cores(
 		twin, statistics_quantile(observed->step_ns, observed->step_count, TWIN_SHORTEST));
-	const int code = twin_step_times(observed, -cpu, text, twin->err);
+	const int code = twin_step_times(twin->file, -cpu, text, twin->err);
 	if (code) {
 		twin->code = code == -ENODATA ? twin->code : code;
 		return false;
@@ -478,6 +530,34 @@ static void twin_epochs(struct twin *twin)
 		"stand for whatever holds the loader up then");
 }
 
+/* Evaluations that take as long as the job's, by one worker: as many samples as the trainer decodes meanwhile, or all that there are,
+ * and steps that take the time for them. */
+static void twin_evaluations(struct twin *twin)
+{
+	const double stall = twin_known(twin->file, FINDING_STALL);
+	const double every = round(twin_known(twin->file, FINDING_STALL_TIME) / twin_period(twin));
+	const double cpu = twin_known(twin->file, FINDING_CPU_SAMPLE);
+	const double samples = fmin(
+		config_real(&twin->file->twin, KEY_DATASET_SAMPLES), fmax(1, floor(stall / cpu)));
+	if (!twin_evaluates(twin->file) || !(every >= 1) || !(samples >= 1) ||
+		twin_is_set(twin, "evaluate.every"))
+		return;
+	twin_set(twin, "evaluate.every", "%.0f", every);
+	twin_set(twin, "evaluate.samples", "%.0f", samples);
+	twin_set_text(twin, "evaluate.workers", "1");
+	twin_set_time(twin, "evaluate.step_time", stall / ceil(samples / twin->batch));
+	/* What looked like its step is that. */
+	struct findings *observed = &twin->file->observed;
+	if (strcmp(observed->stage, STAGE_STEP_NAME) == 0) {
+		(void)snprintf(observed->stage, sizeof observed->stage, "%s",
+			STAGE_STEP_NAME " or " STAGE_EVALUATE_NAME);
+		observed->resource[0] = '\0';
+	}
+	twin_assume(twin, "evaluate.every",
+		"steps stall regularly, and the trainer spends most of its CPU time on reading and decoding: it is "
+		"taken to evaluate then");
+}
+
 /* A folder of the twin's own: cases of the same data share it. */
 static void twin_path(struct twin *twin)
 {
@@ -507,6 +587,7 @@ static void twin_data(struct twin *twin)
 			twin_pictures(twin);
 		twin_epochs(twin);
 		twin_samples(twin);
+		twin_evaluations(twin);
 	}
 	if (stored >= 0.5)
 		twin_set_text(twin, "read.cache", "cold");
