@@ -6,8 +6,8 @@
 #: data = photos
 #: options = --workers 1 --mixes 24 --step-ms 5
 #: relieved = --mixes 0
-#: fix = --mixes 12
-#: fix_twin = overhead.batch*=0.5
+#: fix = --workers 2
+#: fix_twin = decode.workers=2 prefetch.depth=4
 #: owner = batch.size=16 augment.size=112
 """Photos with a mix-up of the whole batch in the collate function, which runs in the worker."""
 import time

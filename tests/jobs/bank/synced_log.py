@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 #: cause = step/write
-#: why = the trainer writes twelve lines of metrics a step and syncs each of them to the disk
+#: why = the trainer writes sixty lines of metrics a step and syncs each of them to the disk
 #: half = open
 #: needs = torch torchvision PIL
 #: data = photos
-#: options = --workers 2 --syncs 12 --step-ms 8
+#: options = --workers 2 --syncs 60 --step-ms 8
 #: relieved = --syncs 0
 #: fix = --workers 4
 #: fix_twin = decode.workers=4 prefetch.depth=8
@@ -18,7 +18,7 @@ from torchvision import transforms
 
 from common import Job, Pictures
 
-job = Job(workers=2, batch=8, syncs=12, step_ms=8.0)
+job = Job(workers=2, batch=8, syncs=60, step_ms=8.0)
 transform = transforms.Compose([transforms.RandomResizedCrop(112), transforms.RandomHorizontalFlip(), transforms.ToTensor()])
 loader = data.DataLoader(Pictures(job.files(".jpg"), transform), job.batch, shuffle=True, drop_last=True, num_workers=job.workers, persistent_workers=True)
 with open(os.path.join(job.work, "metrics.jsonl"), "w") as metrics:
