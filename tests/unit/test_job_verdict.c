@@ -250,6 +250,14 @@ static void test_no_cores(void **state)
 	assert_non_null(strstr(verdict.next.of[0], "look for a CPU quota"));
 }
 
+static bool others_are_told(void)
+{
+	for (size_t i = 0; i < verdict.unknown.count; i++)
+		if (strstr(verdict.unknown.of[i], "other processes kept 1.0 of 2 cores busy"))
+			return true;
+	return false;
+}
+
 /* Who has the cores that are missing. */
 static void test_kinds_of_cores(void **state)
 {
@@ -262,9 +270,11 @@ static void test_kinds_of_cores(void **state)
 	record.node_busy_cores = 2;
 	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("loader", "external");
+	assert_true(others_are_told());
 	threads[2].last[JOB_QUEUE_S] = 2; /* for less time than it has a core */
 	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("loader", "cpu");
+	assert_true(others_are_told());
 	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
 	threads[2].last[JOB_QUEUE_S] = 6;
 	/* The same on all cores but for those of a mask. */
@@ -284,6 +294,7 @@ static void test_kinds_of_cores(void **state)
 	processes[2].runnable = processes[3].runnable = 32 * LOOKS;
 	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("loader", "threads");
+	assert_false(others_are_told());
 	assert_non_null(strstr(verdict.next.of[verdict.next.count - 1], "OMP_NUM_THREADS"));
 	record.quota_cores = 1;
 	record.throttled = 0.8;
