@@ -29,7 +29,6 @@ static const double HALF = 0.5;   /* of the time, or of CPU time: most of it */
 static const double CLEAR = 0.15; /* of the time: a cause leads the next by so much */
 static const double THROTTLED = 0.1, THROTTLED_MUCH = 0.3; /* of a quota's periods */
 static const double FILLED = 0.7; /* of the cores that the job may use, by itself */
-static const double OTHERS = 0.2; /* of the node's cores, by others */
 static const double NODE_FULL = 0.85;
 static const double CROWD = 2; /* runnable threads of the job for each core: more than work needs */
 static const double WRITING = 0.05; /* of the trainer's time, in writes and fsync */
@@ -120,17 +119,6 @@ static double cause_affinity(const struct job_record *record, const struct job_v
 	return count > 0 ? count : NAN;
 }
 
-static double cause_own_cores(const struct job_record *record)
-{
-	double own = 0;
-	for (size_t i = 0; i < record->process_count; i++) {
-		const double cpu =
-			job_grown(record->processes[i].first, record->processes[i].last, JOB_CPU_S);
-		own += isnan(cpu) ? 0 : cpu;
-	}
-	return record->watched_s > 0 ? own / record->watched_s : NAN;
-}
-
 static double cause_runnable(const struct job_record *record)
 {
 	double sum = 0;
@@ -145,7 +133,7 @@ static double cause_runnable(const struct job_record *record)
 
 const char *job_cores_cause(const struct job_record *record, const struct job_verdict *verdict)
 {
-	const double own = fmax(cause_own_cores(record), verdict->programs.cores);
+	const double own = job_cores_used(record, verdict);
 	const double mask = cause_affinity(record, verdict);
 	/* fmin passes over NAN. */
 	const double usable = fmin(fmin(record->node_cores, mask), record->quota_cores);
@@ -155,11 +143,12 @@ const char *job_cores_cause(const struct job_record *record, const struct job_ve
 	if (limited && record->throttled >= THROTTLED)
 		return "quota";
 	if (mask < record->node_cores)
-		return own >= FILLED * mask || !(others >= OTHERS * mask) ? "affinity" : "external";
+		return own >= FILLED * mask || !(others >= JOB_OTHERS * mask) ? "affinity"
+									      : "external";
 	if (runnable >= 2 * CROWD * usable && own > others)
 		return "threads";
 	if (record->node_busy_cores >= NODE_FULL * record->node_cores &&
-		others >= OTHERS * record->node_cores)
+		others >= JOB_OTHERS * record->node_cores)
 		return "external";
 	if (own >= FILLED * usable)
 		return runnable >= CROWD * usable ? "threads" : "cpu";

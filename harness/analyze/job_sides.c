@@ -118,6 +118,18 @@ void job_find_sides(const struct job_record *record, struct job_verdict *out)
 	job_side_of_threads(record, out, false, &out->pool);
 }
 
+double job_cores_used(const struct job_record *record, const struct job_verdict *verdict)
+{
+	double own = 0;
+	for (size_t i = 0; i < record->process_count; i++) {
+		const double cpu =
+			job_grown(record->processes[i].first, record->processes[i].last, JOB_CPU_S);
+		own += isnan(cpu) ? 0 : cpu;
+	}
+	/* fmax passes over NAN. */
+	return fmax(record->watched_s > 0 ? own / record->watched_s : NAN, verdict->programs.cores);
+}
+
 uint64_t job_class_shares(const struct job_record *record, const struct job_profile *profile,
 	const struct job_verdict *verdict, enum job_role role, double shares[JOB_CLASSES])
 {

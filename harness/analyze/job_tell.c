@@ -190,21 +190,14 @@ static void job_tell_memory(const struct job_record *record, struct job_verdict 
 /* What may take the cores that are missing. */
 void job_tell_cores(const struct job_record *record, struct job_verdict *out)
 {
-	static const double OTHERS = 0.2; /* of the node's cores */
 	char share[UNITS_BYTES];
-	double own = 0;
-	for (size_t i = 0; i < record->process_count; i++) {
-		const double cpu =
-			job_grown(record->processes[i].first, record->processes[i].last, JOB_CPU_S);
-		own += isnan(cpu) ? 0 : cpu;
-	}
-	own = fmax(own / record->watched_s, out->programs.cores);
+	const double own = job_cores_used(record, out);
 	const double others = record->node_busy_cores - own; /* NAN: not known */
 	if (record->watched_s > 0 && !isnan(record->node_busy_cores))
 		job_say(&out->evidence,
 			"node: %.1f of %.0f cores busy, of which %.1f by this job; it may run on %.0f CPUs",
 			record->node_busy_cores, record->node_cores, own, record->allowed_cpus);
-	if (others >= OTHERS * record->node_cores)
+	if (others >= JOB_OTHERS * record->node_cores)
 		job_say(&out->unknown,
 			"what limits the job on a quiet node: other processes kept %.1f of %.0f cores busy meanwhile",
 			others, record->node_cores);
